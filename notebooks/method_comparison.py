@@ -71,8 +71,8 @@ show_comparison.distributions(study) if grid else None
 # %% [markdown]
 # ## Differences
 #
-# Each difference is the first method minus the second. Only the declared test gives verdicts. *Welch's test, as if run apart,* is the
-# comparison that papers usually report: each method has its own mean and standard error, and shared orders and seeds are ignored. The
+# Each difference is the first method minus the second. Only the declared test gives verdicts. *Welch's test, as if run separately,* is
+# the comparison that papers usually report: each method has its own mean and standard error, and shared orders and seeds are ignored. The
 # p-values are adjusted over all declared pairs of the scenario, including those that could not be tested, whereas each interval is for a
 # single pair. **Hedges' g** is the difference divided by a standard deviation: that of the differences for paired comparisons, otherwise
 # that within methods. Its interval excludes 0 exactly if the p-value of the unadjusted t-test is below the level. *Not significant* does

@@ -726,7 +726,9 @@ class RemoteFolder:
                     if max(came, len(content)) > max_bytes + (_CHUNK if inflate else 0) or len(content) > max_bytes:
                         raise StoreError(f"{self.shown}/{name} is larger than {max_bytes:,} bytes; expected no more")
                     if (waited := time.monotonic() - began) > STALLED_S + came / _SLOWEST:
-                        raise StoreError(f"{self.shown}/{name}: stopped, because only {came:,} bytes arrived in {waited:.0f} s")
+                        raise StoreError(
+                            f"{self.shown}/{name} arrives too slowly ({came:,} bytes in {waited:.0f} s); the download was stopped"
+                        )
                 return bytes(content)
 
         try:

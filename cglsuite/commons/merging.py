@@ -90,7 +90,7 @@ class Conflict:
 
     Args:
         differences: descriptions of the differences. here, there: the ``file`` and stated origin of the record in the target and in the
-            source. kept: the file in the target that holds the source's record.
+            source. kept: the file in the target that contains the source's record.
         other_arithmetic: the source's result may differ (:func:`cglsuite.cells.records.comparison.may_differ`) from every result of the
             cell in the target; then none of the results is wrong.
     """

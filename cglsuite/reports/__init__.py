@@ -1,7 +1,8 @@
-"""Reports: notebooks run by papermill through our engine, and self-contained HTML pages from them.
+"""Reports: notebooks executed by papermill with our engine, and the self-contained HTML pages made from them.
 
 ``kit`` has tables, figures and text, ``results`` what every report computes from records, ``studies`` one module or package per study
-(``compute`` computes, ``page`` renders), ``rendering`` goes from notebook to HTML, ``site`` has index and leaderboards of a campaign.
+(``compute`` computes, ``page`` renders), ``rendering`` converts notebooks to HTML, and ``site`` builds the index and the leaderboards of a
+campaign.
 
 Importing the package imports neither pandas nor papermill; the names below load their modules when first used.
 """

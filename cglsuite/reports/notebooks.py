@@ -76,20 +76,20 @@ class _OfCampaign(Parameters):
         return {"overrides": self.overrides, "only": self.only, "device": self.device or None, "train_missing": self.train_missing}
 
     def results(self) -> CampaignResults:
-        """Load the results of the campaign, after registering its data files and plugin files as ``cglsuite report`` does."""
+        """Register the campaign's data files and plugin files, as ``cglsuite report`` does, and load its results."""
         from cglsuite.reports.results.results import load_campaign_results
 
         return load_campaign_results(self.campaign or self.inline, self.store or None, **self.how)
 
     def pooled(self, also: Sequence[Any]) -> list[CampaignResults]:
-        """Load the results of this campaign and of the campaigns in ``also``."""
+        """Load the results of this campaign together with those of the campaigns in ``also``."""
         from cglsuite.reports.results.results import load_pooled_results
 
         return load_pooled_results(self.campaign or self.inline, also, self.store or None, **self.how)
 
 
 class CampaignReport(_OfCampaign):
-    """Parameters of the campaign report, which shows a campaign's findings."""
+    """Parameters of the campaign report, which shows the findings of a campaign."""
 
     notebook: ClassVar[str] = "campaign_report"
 
@@ -122,7 +122,7 @@ class MethodComparison(_OfCampaign):
 
     @property
     def question(self) -> Question:
-        """The comparison to test in every scenario."""
+        """The question that is tested in every scenario."""
         from cglsuite.reports.studies.comparison.compute import Question
 
         same = ("metric", "methods", "against", "test", "adjustment", "alpha")
@@ -261,7 +261,7 @@ class Ledger(Parameters):
 
     @property
     def selection(self) -> dict[str, Any]:
-        """The filters that select the published rows to compare with."""
+        """The filters that select which published rows to compare with ours."""
         return {name: getattr(self, name) for name in ("paper", "dataset", "setting", "method")} | {"repeats": self.seeds or None}
 
 

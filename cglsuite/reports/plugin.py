@@ -26,7 +26,9 @@ _INTERACTIVE = ("explore", "node_analysis")
 
 @hookimpl
 def cglsuite_notebooks() -> list[NotebookSpec]:
-    """Return the built-in notebooks: campaign reports, the catalogue, node analysis, effects of task orders and settings, and streams."""
+    """Return the built-in notebooks for campaign reports, the catalogue, node analysis, the effects of task orders and settings, and
+    streams.
+    """
     return [
         NotebookSpec(
             name=name,

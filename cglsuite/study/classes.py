@@ -245,7 +245,7 @@ def _dumped(obj: Any) -> bytes:
 
 
 def _cached(function: Callable[..., Any], parameters: Mapping[str, Any]) -> Any:
-    """Return a copy of a cached function with a cache of its own."""
+    """Return a copy of a cached function with a separate cache."""
     return functools.lru_cache(**parameters)(function)
 
 
@@ -320,7 +320,8 @@ def _defaults() -> Iterator[str]:
 
 def _patches() -> Iterator[str]:
     """Yield attributes of libraries or the suite that were replaced by a user's function or class, and attributes of any module that were
-    replaced by an object from the notebook."""
+    replaced by an object from the notebook.
+    """
     ours = [name for name in sys.modules if is_ours(name)]
     for name in (*_LIBRARIES, *ours):
         module = sys.modules.get(name)

@@ -1,4 +1,4 @@
-"""Run a study in one call: methods × scenarios × seeds, trained in worker processes. Show the results as tables, tests, plots or reports."""
+"""Run a study in one call: methods × scenarios × seeds, in worker processes. Show the results as tables, plots, tests or a report."""
 
 from __future__ import annotations
 
@@ -304,7 +304,8 @@ class Study:
     @property
     def long(self) -> pd.DataFrame:
         """Return a data frame with one row per finished cell, stage and task, for custom plots and statistics; see
-        :func:`cglsuite.cells.records.frame.long_frame`."""
+        :func:`cglsuite.cells.records.frame.long_frame`.
+        """
         from cglsuite.cells.records.frame import long_frame
 
         return long_frame(self.records)
@@ -335,7 +336,7 @@ class Study:
     ) -> pd.DataFrame:
         """Test every pair of methods over orders, seeds, or orders crossed with seeds, adjusted for the number of comparisons.
 
-        With one seed (or one order) a verdict applies only to that seed (or order), and says so.
+        With one seed (or one order), a verdict applies only to that seed (or order) and states this.
 
         Args:
             metric: the metric's name. against: compare all other methods with this one; empty: compare all pairs.
@@ -349,7 +350,7 @@ class Study:
             and the number of units.
 
         Raises:
-            Refused: there are too few results to test, such as a single seed; the message says what is missing.
+            Refused: there are too few results to test, such as a single seed. The message states what is missing.
             UsageError: see :meth:`means`.
         """
         import pandas as pd

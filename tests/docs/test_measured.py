@@ -814,7 +814,7 @@ def test_epochs_of_aromaticity_under_cglb() -> None:
     assert "AF in class-IL is undecided too" in page
     ledger = load_ledger({"paper": "CGLB", "dataset": "Aromaticity"}, ROOT / "reports/gallery/records", extras=False)
     shown = BeautifulSoup(str(overview(ledger)), "html.parser").text
-    words = "1 differs and 2 are undecided. The largest difference: Bare is 30.6 points below print in AF (different)"
+    words = "1 differs and 2 are undecided. The largest difference: Bare is 30.6 points below the printed value in AF (different)"
     assert words in " ".join(shown.split())
     for row in counted:
         ours = {epochs: np.array(found[row["setting"].lower(), row["method"].lower(), epochs]) for epochs in (10, 20, 50, 100)}

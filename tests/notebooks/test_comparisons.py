@@ -47,7 +47,7 @@ def test_method_comparison(tmp_path: Path) -> None:
     assert comparison.friedman(one).p in shown
     drawn = [str(attributes["alt"]).partition(" in ")[0] for tag, attributes in Elements(page).found if tag == "img"]
     assert drawn == ["AP (AA), %", "Differences between methods", "Average ranks", "rank, 1 = best"]
-    assert texts(page, "td.quiet").count("refused: every order has a seed of its own: order and seed effects cannot be separated") == 2
+    assert texts(page, "td.quiet").count("refused: every order has its own seed, so order and seed effects cannot be separated") == 2
 
 
 @pytest.mark.nightly

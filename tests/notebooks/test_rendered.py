@@ -123,7 +123,7 @@ def test_stream_anatomy(tmp_path: Path) -> None:
     page = alone.path.read_text()
     assert_harmless(page)
     assert text_of(page, "li", "2 tasks of 60 nodes")
-    assert "No records were given" in page
+    assert "There are no records." in page
     inline = {
         "name": "parts",
         "grid": {"scenarios": ["synthetic-csbm/class-il@begin-1"], "methods": ["bare", "joint"]},
@@ -159,7 +159,7 @@ def test_order_sensitivity(tmp_path: Path) -> None:
     assert study.contradicting == 0
     shown = {float(str(a["data-value"])) for _, a in Elements(page).found if a.get("data-value")}
     assert set(orders.sensitivity(study)["aopd"]) <= shown
-    assert text_of(page, "p", "obey the bound").startswith("8 of 8 cells obey the bound")
+    assert text_of(page, "p", "satisfy the bound").startswith("8 of 8 cells satisfy the bound")
 
 
 @pytest.mark.nightly
@@ -243,11 +243,11 @@ def test_titles_own_plugins_and_pages_left_over(tmp_path: Path, monkeypatch: pyt
     assert "<title>Tiny – Who leads</title>" in first.path.read_text()
     index = (first.path.parent / "index.html").read_text()
     assert ">Who leads</a>" in index
-    assert "no longer names" not in index
+    assert "no longer includes" not in index
     path.write_text(titled + '[[report]]\nnotebook = "leaderboard"\n')
     render_campaign(path, store=store)
     index = (first.path.parent / "index.html").read_text()
-    assert 'no longer names these reports: <a href="method_comparison.html"' in index
+    assert 'no longer includes these reports): <a href="method_comparison.html"' in index
 
 
 @pytest.mark.usefixtures("no_kernel")

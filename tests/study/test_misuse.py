@@ -193,5 +193,5 @@ def test_pages_of_an_earlier_study_are_replaced_or_named(study: cgl.Study, store
     assert not (out / "dataset-synthetic-csbm.html").exists()
     assert (out / "dataset-other.html").read_text() == (out / "notes.txt").read_text() == "mine"
     index = (out / "index.html").read_text()
-    assert "Left over, since the campaign no longer names these reports:" in index
+    assert "Left over from earlier runs (the campaign no longer includes these reports):" in index
     assert "method_comparison.html" in index

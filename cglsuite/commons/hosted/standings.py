@@ -173,8 +173,9 @@ def _standings(board: Board, marked: Mapping[str, Marked]) -> list[Standing]:
     return standings
 
 
-# The records of a store by preset, each read once: memory holds a few thousand or those of one preset, whatever the size of the store.
-# Records are trimmed to what boards show. While the store is read, they are kept in a temporary folder of this process, a file per preset.
+# The records of a store by preset. Each is read once, and memory holds a few thousand records or those of one preset, regardless of the
+# store. Records are trimmed to what boards show. While the store is read, they are kept in a temporary folder of this process, a file per
+# preset.
 
 _BATCH = 4000
 """The largest number of records in memory while a store is read."""

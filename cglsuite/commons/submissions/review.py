@@ -122,7 +122,7 @@ class Review:
 
     @property
     def clean(self) -> bool:
-        """Whether nothing was refused and everything accepted is in the results folder."""
+        """Whether nothing was refused and all accepted records are in the results folder."""
         return len(self.accepted) == len(self.items) and (self.merged is None or self.merged.clean)
 
     def to_json(self, *, accepted_only: bool = False) -> dict[str, Any]:

@@ -190,7 +190,8 @@ def _conflicts(submission: Path, refused: list[Refusal]) -> Iterator[StagedRecor
 
 def _distinct(staged: list[StagedRecord]) -> tuple[list[StagedRecord], list[Refusal], list[str]]:
     """Choose one record per key, preferably from ``cells/``, and none for keys with results that contradict each other.
-    Notes list results whose arithmetic differs from that of the chosen record."""
+    Notes list results whose arithmetic differs from that of the chosen record.
+    """
     by_key: dict[str, list[StagedRecord]] = {}
     for item in sorted(staged, key=lambda item: (item.record.key, not item.record.done)):
         by_key.setdefault(item.record.key, []).append(item)
@@ -217,9 +218,9 @@ def _notes(submission: Path) -> Iterator[str]:
 
 
 # What the receiver of records has verified: a mark per record, stored next to the records and bound to their digests.
-# A mark is made by :mod:`cglsuite.commons.submissions.review` on the receiver's machine, never taken from a submission, and no merge copies
-# it. It holds for the record with its key *and* its digest only: a record that was replaced or edited since has no mark. Every review that
-# accepts records appends a file ``verification/ID.jsonl`` to the results folder, which is never changed afterwards.
+# A mark is created by :mod:`cglsuite.commons.submissions.review` on the receiver's machine and never taken from a submission, and no merge
+# copies it. It holds for the record with its key *and* its digest only: a record that was replaced or edited since has no mark. Every
+# review that accepts records appends a file ``verification/ID.jsonl`` to the results folder, which is never changed afterwards.
 
 logger = logging.getLogger(__name__)
 FOLDER = "verification"
@@ -232,7 +233,7 @@ class Mark:
     """The level of verification of one record, and the reasons.
 
     Args:
-        level: ``verified`` if every check required of a result was made here and passed, else ``unverified``.
+        level: ``verified`` if every required check was made here and passed, otherwise ``unverified``.
         rerun: ``bits`` or ``tolerance`` if this record was rerun here, ``sample`` if others of its group were, else empty.
         reasons: the reason why a check could not be made, by check name; empty for a verified record.
     """

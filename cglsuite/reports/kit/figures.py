@@ -1,4 +1,4 @@
-"""Draw a report's figures as light and dark SVG, with colour-blind safe palettes and values written out.
+"""Draw the figures of a report as light and dark SVG, with colour-blind safe palettes and with values written out.
 
 Drawing uses only Matplotlib's figure objects, without pyplot, global state or a display.
 """
@@ -62,7 +62,7 @@ def matrix_figure(
 ) -> Figure:
     """Plot a performance matrix as a heat map with one row per evaluation and one column per task.
 
-    The first row, the evaluation before training, is set apart.
+    The first row, which is the evaluation before training, is separated from the others.
 
     Args:
         matrix: float64 ``[T + 1, T]``; NaN is shown as a dash. bounds: limits of the colour scale.
@@ -98,7 +98,7 @@ def matrices_figure(
     percent: bool = True,
     bounds: tuple[float, float] = (0.0, 1.0),
 ) -> Figure:
-    """Plot performance matrices side by side on one colour scale, as :func:`matrix_figure` does for one. Each name has a panel.
+    """Plot several performance matrices side by side on one colour scale, with one named panel per matrix (see :func:`matrix_figure`).
 
     Args:
         matrices: names and matrices, float64 ``[T + 1, T]``. bounds: limits of the colour scale.
@@ -148,12 +148,12 @@ def grid_picture(
     colours: str = COLOUR_MAP,
     columns: str = "scenarios",
 ) -> Picture:
-    """Draw a heat map of methods by scenarios as the overview of a page.
+    """Draw a heat map of methods by scenarios, which serves as the overview of a page.
 
     Methods are sorted by their mean deviation from the scenarios' means.
 
     Args:
-        cells: values by method and scenario, or by method and whatever ``columns`` names instead. title: the figure's title.
+        cells: values by method and scenario, or by method and what ``columns`` names instead. title: the figure's title.
         what: the name of the values, for the colour scale and the alternative text.
         percent: whether values are fractions, shown in percent. bounds: limits of the colour scale. colours: name of the colour map.
     """
@@ -173,7 +173,7 @@ def grid_picture(
 def grid_figure(
     frame: pd.DataFrame, theme: Theme, *, title: str, what: str, percent: bool, bounds: tuple[float, float], colours: str = COLOUR_MAP
 ) -> Figure:
-    """Draw a table of values as a heat map with the names of its rows and columns.
+    """Draw a table of values as a heat map with labelled rows and columns.
 
     Values are written in the cells or, if there are many columns, explained by a colour scale.
 
@@ -282,7 +282,7 @@ def curve_figure(
 
 
 def _end_labels(axes: Axes, ends: Mapping[str, tuple[float, str]], theme: Theme, height: float) -> None:
-    """Write names at the right of the axes, each at the height of its line's end, but moved apart where they would overlap.
+    """Write names to the right of the axes, each at the height of the end of its line, and separate names that would overlap.
 
     Args:
         ends: height and colour by name. height: height of the axes in inches.
@@ -308,7 +308,7 @@ def legend_figure(
     """Draw a legend for several figures. Clicking an entry hides its method in all figures of the gallery.
 
     Args:
-        labels: the labels that occur in any of the figures. order: all labels, in the order of the legend.
+        labels: all labels that occur in the figures. order: all labels, in the order of the legend.
         lines: whether points are joined by lines. bounds: labels drawn as dashed lines without points.
     """
     names = [label for label in order if label in labels]
@@ -335,9 +335,9 @@ def legend_picture(
 
 @dataclass(frozen=True)
 class PointAxis:
-    """An axis of :func:`point_figure`, which shows the columns ``<name>_mean`` and ``<name>_std`` multiplied by ``scale``.
+    """An axis of :func:`point_figure`. It shows the columns ``<name>_mean`` and ``<name>_std``, multiplied by ``scale``.
 
-    ``logarithmic`` is for costs; a value of 0 is shown to the left of the others.
+    ``logarithmic`` is meant for costs. A value of 0 is shown to the left of the others.
     """
 
     name: str
@@ -381,7 +381,7 @@ def point_figure(
 
 
 def trials_figure(frame: pd.DataFrame, theme: Theme, *, xlabel: str, order: Sequence[str]) -> Figure:
-    """Plot the validation score of every trial against a setting, with bars of one standard deviation. A ring marks chosen trials.
+    """Plot the validation score of every trial against a setting, with error bars of one standard deviation. A ring marks chosen trials.
 
     The axis is logarithmic for numbers that span more than a factor of 20. Values that are not numbers are evenly spaced.
 
@@ -448,10 +448,10 @@ def _cost_scale(axes: Axes, values: NDArray[np.float64]) -> None:
 
 @dataclass(frozen=True)
 class Panel:
-    """Distributions of one quantity.
+    """The distributions of one quantity, shown in one panel.
 
     ``curves`` are pairs of ascending values and cumulative shares, by label. ``bounds`` are the limits of the axis. ``logarithmic`` is
-    for counts; the scale includes 0.
+    meant for counts, and the scale includes 0.
     """
 
     quantity: str
@@ -617,7 +617,7 @@ _LIGHTER = 20
 
 
 def mesh(axes: Axes, values: NDArray[np.float64], *, bounds: tuple[float, float], colours: Any, **more: Any) -> Any:
-    """Draw values as coloured cells, with the first row on top and without ticks or a scale. Cells without a value stay empty.
+    """Draw values as coloured cells without ticks or a colour scale. The first row is on top, and cells without a value stay empty.
 
     Args:
         values: float64 [rows, columns]. bounds: limits of the colour scale. more: keyword arguments for Matplotlib.
@@ -651,7 +651,7 @@ def heat_map(
     colours: str = COLOUR_MAP,
     what: str = "performance",
 ) -> Any:
-    """Draw values as colours, first row on top, with the values written in the cells or with a colour scale.
+    """Draw a heat map with the first row on top. Values are written in the cells, or a colour scale is added.
 
     Args:
         bounds: limits of the colour scale. bar: position of the scale (left, bottom, width, height) as fractions of the figure; None for no
@@ -695,7 +695,7 @@ def box_rows(
     raised: float = 0.0,
     whiskers: bool = True,
 ) -> None:
-    """Draw one box per name, the first on top. A box spans the quartiles and shows the median; a tall tick marks the mean.
+    """Draw one box per name, with the first name on top. A box spans the quartiles and shows the median; a tall tick marks the mean.
 
     The rows have the y coordinates n - 1 to 0, with their names as tick labels. Rows with fewer than :data:`BOX_FROM` values have no box.
 
@@ -734,7 +734,7 @@ def box_figure(
     is_count: bool = False,
     digits: int = 1,
 ) -> Figure:
-    """Draw a figure of :func:`box_rows` with every value as a point.
+    """Draw a box plot (see :func:`box_rows`) that also shows every value as a point.
 
     Args:
         order: names in the order of the legend. is_count: whether ticks are at whole numbers only, as for ranks. digits: number of decimals

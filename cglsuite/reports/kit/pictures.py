@@ -1,4 +1,4 @@
-"""Draw figures as SVG in a light and a dark version, and show several of them side by side."""
+"""Draw figures as SVG in a light and a dark version, and arrange several figures side by side."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ _FONTS = "'DejaVu Sans', Verdana, 'Liberation Sans', Arial, Helvetica, sans-seri
 
 @dataclass(frozen=True)
 class Theme:
-    """Colours of one version of a figure.
+    """The colours of the light or dark version of a figure.
 
     ``lines`` is the palette of Okabe and Ito in shades that contrast with the background. ``width`` is the width in inches of a figure for
-    a paper, which has no title; with 0, each figure has its own width for a page.
+    a paper, which has no title; if it is 0, each figure has its own width for a page.
     """
 
     ground: str
@@ -54,10 +54,10 @@ DARK = Theme("#14171b", "#e4e8ec", "#a3adb8", "#363d46", _DARK_LINES)
 
 @dataclass(frozen=True)
 class Picture:
-    """One figure in both versions, with alternative text.
+    """One figure in a light and a dark version, with alternative text.
 
-    Pictures in the same ``group`` share its title, and ``wide`` ones fill a row. ``draw`` draws the figure again, for example in another
-    width.
+    Pictures in the same ``group`` share its title, and ``wide`` ones fill a row. ``draw`` draws the figure again, for example with a
+    different width.
     """
 
     light: str
@@ -158,10 +158,10 @@ def text_points(theme: Theme) -> float:
 
 
 class ShownFigure(Figure):
-    """A figure that renders itself as PNG in a notebook and keeps text as text, not as paths, in saved files.
+    """A figure that a notebook shows as PNG. Saved files contain its text as text, not as paths.
 
-    Jupyter itself draws figures only after pyplot has selected a backend. PDF and PostScript files embed fonts as TrueType (Type 42), which
-    conferences require.
+    Jupyter draws figures on its own only after pyplot has selected a backend. PDF and PostScript files embed fonts as TrueType (Type 42),
+    which conferences require.
     """
 
     def _repr_png_(self) -> tuple[bytes, dict[str, int]]:
@@ -182,7 +182,7 @@ _FILES: Any = {"pdf.fonttype": 42, "ps.fonttype": 42, "svg.fonttype": "none", "s
 
 
 def shown_figure(draw: Callable[[Theme], Figure], theme: Theme) -> ShownFigure:
-    """Draw one version of a picture as a figure to show or save."""
+    """Draw one version of a picture as a Matplotlib figure that can be shown or saved."""
     with mpl.rc_context(house_style(theme)):
         figure = draw(theme)
     figure.__class__ = ShownFigure  # drawings build plain figures
@@ -213,7 +213,9 @@ DASHES: tuple[Any, ...] = ("-", (0, (5, 2)), (0, (1.2, 1.4)), (0, (5, 2, 1.2, 2)
 
 
 def wrapped(text: str, inches: float, points: float) -> list[str]:
-    """Wrap text to a width in inches, estimated from the average width of a character. Preset names may break after / and before @."""
+    """Wrap text to a width in inches, which is estimated from the average width of a character. Preset names may break after / and before
+    @.
+    """
     breakable = text.replace("/", "/\u200b").replace("@", "\u200b@").replace("\u200b", " \u200b")
     lines = textwrap.wrap(breakable, max(10, int(inches * 72 / (0.62 * points))), break_long_words=True)
     return [line.replace(" \u200b", "").replace("\u200b", "") for line in lines] or [""]
@@ -256,7 +258,7 @@ def headline(figure: Figure, lines: Sequence[str], theme: Theme, *, points: floa
 
 
 def legend(figure: Figure, columns: int, *, left: float = 0.5, hides: Sequence[str] = (), **more: Any) -> None:
-    """Draw the legend at the figure's foot, ``left`` inches from the edge, in rows of :data:`LEGEND_ROW`.
+    """Draw the legend at the bottom of the figure, ``left`` inches from the edge, in rows of height :data:`LEGEND_ROW`.
 
     Args:
         hides: entries that hide the artists marked with their label on a page. more: keyword arguments for Matplotlib.
@@ -268,13 +270,13 @@ def legend(figure: Figure, columns: int, *, left: float = 0.5, hides: Sequence[s
 
 
 def legend_columns(labels: Sequence[str], inches: float) -> int:
-    """Return the number of columns of a :func:`legend` that fit a width in inches, between one and the number of labels."""
+    """Return how many columns of a :func:`legend` fit into a width in inches, from one to the number of labels."""
     widest = 0.7 + 0.08 * max((len(label) for label in labels), default=0)
     return max(1, min(len(labels), int(inches / widest)))
 
 
 def plain_axes(axes: Axes, theme: Theme, grid: Literal["x", "y", "both", ""] = "", *, floor: bool = False) -> None:
-    """Remove the frame (with ``floor``, all but the bottom line) and the ticks; draw faint grid lines behind the data."""
+    """Remove the ticks and the frame (except for the bottom line, with ``floor``), and draw faint grid lines behind the data."""
     if grid:
         axes.grid(axis=grid, color=theme.rule, linewidth=0.6)
     axes.set_axisbelow(True)
@@ -282,7 +284,7 @@ def plain_axes(axes: Axes, theme: Theme, grid: Literal["x", "y", "both", ""] = "
 
 
 def frameless(axes: Axes, *, floor: bool = False) -> None:
-    """Remove the frame (with ``floor``, all but the bottom line) and the ticks."""
+    """Remove the ticks and the frame (except for the bottom line, with ``floor``)."""
     for side, spine in axes.spines.items():
         spine.set_visible(floor and side == "bottom")
     axes.tick_params(length=0)
@@ -298,7 +300,7 @@ def row_titles(axes: Axes, theme: Theme) -> None:
 
 
 def labels_in(frame: pd.DataFrame, order: Sequence[str]) -> list[str]:
-    """Return the labels in a frame, sorted as in ``order``."""
+    """Return the labels in a data frame, sorted as in ``order``."""
     return [label for label in order if (frame["label"] == label).any()]
 
 
@@ -312,13 +314,14 @@ _LEARNERS = (
 )
 # fmt: on
 """The suite's learners, whose positions select one of the 56 pairs of colour and marker. The first seven, which many papers include, differ
-in colour. Add new methods at the end, so that the others keep their style."""
+in colour. Add new methods at the end, so that the others keep their style.
+"""
 _GREY = 6
 _COLOURS = (0, 1, 2, 3, 4, 5, 7)
 
 
 def style_of(label: str, order: Sequence[str], theme: Theme) -> dict[str, Any]:
-    """Return a method's colour, marker and line style, which are the same in every figure, regardless of the other methods in it.
+    """Return a method's colour, marker and line style. They are the same in every figure, whatever other methods it shows.
 
     Each of the suite's methods has its own pair of colour and marker. The style of any other method is derived from its name, with a dashed
     line and a hollow marker. Several labels of one method, for example with different backbones, share its colour and differ in marker and
@@ -347,7 +350,7 @@ def style_of(label: str, order: Sequence[str], theme: Theme) -> dict[str, Any]:
 
 
 def method_of(label: str) -> str:
-    """Return the method in a label, without any details after a space or comma."""
+    """Return the method name in a label, without the details after a space or comma."""
     return label.partition(" ")[0].rstrip(",")
 
 
@@ -381,7 +384,7 @@ def mark_series(label: str, *artists: Artist, points: Sequence[str] = ()) -> Non
 
 
 def mark_entries(legend: Legend, labels: Sequence[str]) -> None:
-    """Mark the legend entries that can hide the artists of their label; other entries stay plain."""
+    """Mark the legend entries that can hide the artists of their label. Other entries are not marked."""
     for handle, text in zip(legend.legend_handles, legend.get_texts(), strict=True):
         if handle is not None and text.get_text() in labels:
             handle.set_gid(_gid(legend=text.get_text()))
@@ -389,14 +392,14 @@ def mark_entries(legend: Legend, labels: Sequence[str]) -> None:
 
 
 def mark_grid(axes: Axes, values: NDArray[np.float64], rows: Sequence[str], columns: Sequence[str], *, percent: bool) -> None:
-    """Attach the values of a heat map that fills its axes, float64 ``[rows, columns]`` from the top; cells without a value get no text."""
+    """Attach the values of a heat map that fills its axes: float64 ``[rows, columns]`` from the top. Cells without a value get no text."""
     scale, digits = _scale(percent)
     cells = [[number_text(scale * value, digits) if np.isfinite(value) else "" for value in row] for row in values]
     axes.set_gid(_gid(grid={"rows": list(rows), "columns": list(columns), "cells": cells}))
 
 
 def point_texts(where: Sequence[str], mean: ArrayLike, spread: ArrayLike | None = None, *, percent: bool) -> list[str]:
-    """Return texts for :func:`mark_series` with each point's position, value and, if known, spread. NaN points are left out.
+    """Return texts for :func:`mark_series`, with the position, the value and (if known) the spread of each point. NaN points are left out.
 
     Example:
         >>> point_texts(["after task 1", "after task 2"], [0.5, float("nan")], [0.01, 0.0], percent=True)
@@ -419,7 +422,7 @@ def _scale(percent: bool) -> tuple[float, int]:
 
 
 def extract_marks(svg: str) -> tuple[str, list[dict[str, Any]]]:
-    """Replace the marks in an SVG by numbers, so that rewriting identifiers cannot damage them; return the SVG and the marks in order."""
+    """Replace the marks in an SVG by numbers, so that rewriting identifiers cannot damage them. Return the SVG and the marks in order."""
     pictures: list[dict[str, Any]] = []
 
     def numbered(match: re.Match[str]) -> str:

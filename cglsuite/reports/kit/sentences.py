@@ -1,4 +1,4 @@
-"""Write key results as sentences for pages, notebooks and commands: the finding first, then its statistics in brackets.
+"""Write key results as sentences for pages, notebooks and commands. A sentence states the finding first and its statistics in brackets.
 
 Example:
     ewc is best with AP 96.7%: it beats bare by 48.0 points and er by 3.1 (both p < .001), and is 2.5 points below joint (p = .031)
@@ -23,7 +23,7 @@ class Gap:
     """The difference between two methods, with its p value.
 
     Args:
-        name: the other method. size: the difference, in the unit of the page; positive if the other method is worse.
+        name: the other method. size: the difference in the unit of the page, positive if the other method is worse.
         p: the adjusted p value; NaN if the difference was not tested.
     """
 
@@ -48,7 +48,7 @@ def p_text(p: float) -> str:
 
 
 def join_names(names: Sequence[str]) -> str:
-    """Join names for a sentence. For more than six names, show the first five and the number of the others.
+    """Join names for a sentence. If there are more than six names, the first five and the number of remaining names are shown.
 
     Example:
         >>> join_names(["bare", "ewc", "joint"])
@@ -59,7 +59,7 @@ def join_names(names: Sequence[str]) -> str:
 
 
 def best_text(best: Sequence[str], rivals: int, score: str, gaps: Sequence[Gap], *, unit: str, digits: int, alpha: float) -> str:
-    """State which method is best, with its score and its gaps from the other methods; without a full stop.
+    """State which method is best, with its score and its gaps to the other methods. The text has no full stop.
 
     Args:
         best: the best method, or all methods that share the best mean. rivals: the number of methods with a value.
@@ -73,7 +73,7 @@ def best_text(best: Sequence[str], rivals: int, score: str, gaps: Sequence[Gap],
 
 
 def gaps_text(gaps: Sequence[Gap], *, unit: str, digits: int, alpha: float) -> str:
-    """Return the predicate of a sentence on which methods a method beats, falls below or does not differ from significantly.
+    """Return a predicate that states which methods a method beats, which it is below, and from which it does not differ significantly.
 
     The arguments are those of :func:`best_text`.
     """
@@ -128,6 +128,6 @@ def _p_of(gaps: Sequence[Gap]) -> str:
 
 
 def incomplete_text(lacking: Sequence[tuple[str, int, int]]) -> str:
-    """Return a sentence that lists incomplete methods with their missing repetitions, or an empty string if there are none."""
+    """Return a sentence that lists incomplete methods and their numbers of missing repetitions, or an empty string if there are none."""
     names = [f"{name} ({missing} of {several(n + missing, 'repetition')} missing)" for name, n, missing in lacking]
     return f"Incomplete, and not ranked: {join_names(names)}." if names else ""

@@ -37,13 +37,13 @@ class Column:
 
 
 def label(head: str, *of: Of) -> Column:
-    """Create a column of row titles, which :func:`row_head` builds from these values."""
+    """Create a column of row titles built by :func:`row_head` from the given values."""
     values = [_value(head, value) for value in of or ("",)]
     return Column(head, lambda row: row_head(*(value(row) for value in values)), "name")
 
 
 def number(head: str, of: Of = "", digits: int | Callable[[Any], int] = 0, *, plus: bool = False, zero: bool = True) -> Column:
-    """Create a column of numbers, with a dash where the value is missing, or where it is 0 and ``zero`` is false."""
+    """Create a column of numbers. A missing value, or a 0 if ``zero`` is false, is shown as a dash."""
     value = _value(head, of)
 
     def cell(row: Any) -> Fragment:
@@ -60,7 +60,7 @@ def amount(head: str, of: Of, unit: Unit, *, plus: bool = False) -> Column:
 
 
 def interval(head: str, unit: Unit, low: str = "low", high: str = "high", *, plus: bool = False) -> Column:
-    """Create a column of intervals whose ends are two items of the row, in a unit."""
+    """Create a column of intervals in a unit. Two items of a row are the ends of its interval."""
     return Column(head, lambda row: interval_cell(row[low], row[high], *_unit(row, unit), plus=plus))
 
 
@@ -75,7 +75,7 @@ def mean_std(head: str, unit: Unit, mean: str = "mean", std: str = "std") -> Col
 
 
 def words(head: str, of: Of = "", class_: str | None = None, kind: str | None = None) -> Column:
-    """Create a column of texts or fragments, whose cells have the CSS class ``class_``."""
+    """Create a column of texts or fragments in cells with the CSS class ``class_``."""
     value = _value(head, of)
     return Column(head, lambda row: element("td", value(row), class_=class_), kind)
 
@@ -107,7 +107,7 @@ def framed(
     by: Of | None = None,
     refused: Callable[[Any], tuple[int, str] | None] = lambda row: None,
 ) -> Fragment:
-    """Build a table, with its caption, from a frame or rows.
+    """Build a table with a caption from a data frame or a list of rows.
 
     Args:
         none: text to show if there are no rows. by: the title of the group to which a row belongs; rows with an empty title have no group.
@@ -171,7 +171,7 @@ def two_lines(first: str, second: str) -> Fragment:
 
 
 def row_head(method: Any, *more: Any) -> Fragment:
-    """Create a row's title from the method, or a link to it, and details that distinguish rows of one method. Only long texts wrap."""
+    """Create a row's title from the method (or a link to it) and details that distinguish the rows of one method. Only long texts wrap."""
     rest = ", ".join(str(part) for part in more if part)
     wraps = not isinstance(method, Fragment) and len(str(method)) + len(rest) > _ONE_LINE
     body = [method if isinstance(method, Fragment) else str(method), element("span", f" {rest}", class_="quiet") if rest else None]
@@ -179,7 +179,7 @@ def row_head(method: Any, *more: Any) -> Fragment:
 
 
 def group_title(text: str, columns: int) -> Fragment:
-    """Return a title row that spans ``columns`` columns, for the rows below it."""
+    """Return a title for the rows below it, which spans ``columns`` columns."""
     return element("th", text, colspan=columns, scope="colgroup")
 
 
@@ -246,7 +246,9 @@ def duration(seconds: float) -> str:
 
 
 def empty(text: str) -> Fragment:
-    """Return a placeholder for an empty table or figure. A section with only placeholders is left off the page, with this reason."""
+    """Return a placeholder for an empty table or figure. A section that contains only placeholders is left off the page, and this reason is
+    given.
+    """
     return element("p", text, class_="quiet empty")
 
 
@@ -262,7 +264,7 @@ def definition_list(pairs: Iterable[tuple[Content, Content]]) -> Fragment:
 
 
 def data_table(frame: pd.DataFrame, caption: str | None = None) -> Fragment:
-    """Show any data frame in our pages' style, with escaped text and right-aligned numbers."""
+    """Render a data frame in the style of our pages, with escaped text and right-aligned numbers."""
     kinds = ["number" if frame[c].dtype.kind in "iuf" else None for c in frame.columns]
     head = [head_cell(str(c), kind) for c, kind in zip(frame.columns, kinds, strict=True)]
     rows = [[_cell(v, kind, i == 0) for i, (v, kind) in enumerate(zip(row, kinds, strict=True))] for row in frame.itertuples(index=False)]
@@ -279,7 +281,7 @@ def _cell(value: Any, kind: str | None, first: bool) -> Fragment:
 
 
 def as_rows(frame: pd.DataFrame) -> list[dict[str, Any]]:
-    """Return one mapping from column to value per row."""
+    """Return the rows of a data frame as mappings from column to value."""
     return [{str(k): v for k, v in row.items()} for row in frame.to_dict(orient="records")]
 
 
@@ -297,14 +299,14 @@ COMPONENT_NAMES = {
 
 
 def refused_alike(results: Iterable[Any]) -> Fragment | None:
-    """Return the reason to show instead of a table if several rows are all refused for the same reason, otherwise ``None``."""
+    """Return a reason to show in place of a table if all of several rows are refused for the same reason; otherwise return ``None``."""
     every = list(results)
     refused = len(every) > 1 and all(isinstance(result, stats.Refused) for result in every) and len(set(map(str, every))) == 1
     return empty(f"Refused in all {len(every)} scenarios: {every[0]}.") if refused else None
 
 
 def components_table(fits: Iterable[tuple[str, stats.VarianceComponents | stats.Refused, bool]], caption: str) -> Fragment:
-    """Show the standard deviation and share of each variance component, or the reason for a refusal, with a row per scenario.
+    """Show the standard deviation and share of each variance component, or the reason for a refusal, with one row per scenario.
 
     Args:
         fits: for each scenario its name, its components, and whether performance is a fraction, in which case it is shown in points.

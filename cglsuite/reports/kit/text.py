@@ -30,7 +30,7 @@ _SPELLING = {paper.protocols[0].partition("-")[0]: paper.name for paper in PAPER
 
 
 def listed(names: str | Iterable[str]) -> list[str]:
-    """Return names as a list. Papermill passes a single name as a string (``-p methods bare``)."""
+    """Return the names as a list, because papermill passes a single name as a string (``-p methods bare``)."""
     return [names] if isinstance(names, str) else list(names)
 
 
@@ -46,7 +46,7 @@ def value_text(value: Any) -> str:
 
 
 def scenario_words(preset: str) -> str:
-    """Return a preset's name in words: data set, setting and protocol, with "modified" if switches were overridden.
+    """Return a preset's name in words: its data set, setting and protocol, and "modified" if switches were overridden.
 
     Text that is not part of a preset's name is left unchanged.
 
@@ -86,7 +86,7 @@ def _words_of(match: re.Match[str]) -> tuple[str, str, str]:
 
 
 def metric_words(metric: str, measure: str, percent: bool) -> str:
-    """Return a metric's axis label. "Performance" is replaced by the name of the measure.
+    """Return a metric's axis label, in which the name of the measure replaces "performance".
 
     Example:
         >>> metric_words("average_performance", "accuracy", True)
@@ -115,7 +115,7 @@ _COUNTED = re.compile(r"\b(cell|method|order|scenario|seed|stream|value)s\b")
 
 
 def tile(value: Content, label: str) -> Fragment:
-    """Return a number with its label, in the singular if the number is 1: ``1, "methods"`` becomes "1 method"."""
+    """Return a number with its label. The label of 1 is singular: ``1, "methods"`` becomes "1 method"."""
     shown = f"{value:,}" if isinstance(value, int) else value
     return element("li", element("b", shown), " ", element("span", _COUNTED.sub(r"\1", label) if value == 1 else label))
 
@@ -123,7 +123,7 @@ def tile(value: Content, label: str) -> Fragment:
 def key_box(
     lines: Iterable[Fragment], scenarios: Sequence[Fragment] = (), first: Iterable[Fragment] = (), more: str = "more scenario"
 ) -> Fragment:
-    """Build the box of key results at the top of a page from list items.
+    """Build the box at the top of a page that lists its key results.
 
     Args:
         scenarios: one item per scenario, shown before ``lines``. Items after the fifth are collapsed under a count labelled ``more``.
@@ -151,7 +151,7 @@ _VERDICTS = {"equivalent": "good", "different": "bad", ARTEFACT: "note"}
 
 
 def verdict_badge(verdict: str, shown: str = "", title: str | None = None) -> Fragment:
-    """Return a badge that shows whether our value agrees with a published value.
+    """Return a badge that shows whether our value agrees with the published one.
 
     Args:
         shown: text to display instead of the verdict.

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 def render(job: Job) -> Outcome:
-    """Execute the notebook and write its page. Failures are returned as part of the outcome, not raised."""
+    """Execute the notebook and write its page. A failure is part of the returned outcome and is not raised."""
 
     try:
         _render(job)
@@ -66,7 +66,7 @@ def _render(job: Job) -> None:
 
 
 def main() -> int:
-    """Run the process. The outcome on stdout reports success or failure; the exit status does not."""
+    """Run the process. Success or failure is reported by the outcome on stdout, not by the exit status."""
     answer = _reserved_stdout()
     job = Job.from_json(sys.stdin.readline())
     if job.read:
@@ -79,7 +79,7 @@ def main() -> int:
 
 
 def _reserved_stdout() -> TextIO:
-    """Reserve the real stdout for the outcome; anything else that this process or a kernel prints goes to stderr."""
+    """Reserve the real stdout for the outcome. Everything else that this process or a kernel prints goes to stderr."""
     answer = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
     return answer
@@ -111,7 +111,7 @@ _START = (
 
 
 class NotebookFailure(ReportError):
-    """Raised when a notebook did not run to its end.
+    """Raised when a notebook does not run to the end.
 
     Args:
         reason: one line.
@@ -131,7 +131,7 @@ class _ThisPython(KernelSpecManager):
         from ipykernel.kernelspec import RESOURCES, get_kernel_dict
 
         if kernel_name != KERNEL:
-            raise ReportError(f"a report runs on the kernel {KERNEL!r}, not {kernel_name!r}")
+            raise ReportError(f"reports run on the kernel {KERNEL!r}, not on {kernel_name!r}")
         start = [sys.executable, "-P", "-c", _START.format(os.getpid())]
         options = ["-f", "{connection_file}", "--InteractiveShellApp.ignore_cwd=True"]
         return KernelSpec(resource_dir=RESOURCES, **get_kernel_dict() | {"argv": [*start, *options]})
@@ -153,7 +153,7 @@ class _Client(PapermillNotebookClient):  # type: ignore[misc]
 
 
 class ReportEngine(Engine):  # type: ignore[misc]
-    """The papermill engine, which runs one kernel of this interpreter over Unix sockets in an empty folder."""
+    """A papermill engine that runs a kernel of this interpreter in an empty folder and talks to it over Unix sockets."""
 
     @classmethod
     def execute_managed_notebook(
@@ -166,7 +166,7 @@ class ReportEngine(Engine):  # type: ignore[misc]
         start_timeout: int = 300,
         **_: Any,
     ) -> None:
-        """Execute the notebook under ``nb_man`` and check that all its cells have run.
+        """Execute the notebook of ``nb_man``, and check that all of its cells have run.
 
         Args:
             scratch: an empty folder with a short absolute path, for sockets, the connection file and IPython's files.

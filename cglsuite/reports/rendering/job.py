@@ -1,4 +1,4 @@
-"""The input and output of a rendering process: one JSON object on stdin, one on stdout, and values that its caller has computed."""
+"""The input and output of a rendering process: a JSON object on stdin, another on stdout, and values computed by the caller."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ _Kind = TypeVar("_Kind")
 
 
 def hand_over(value: object, scratch: Path) -> None:
-    """Store a computed value for :func:`computed`, so that the notebook need not compute it again."""
+    """Store a value for :func:`computed`, so that the notebook need not compute it again."""
     (scratch / "computed.pickle").write_bytes(pickle.dumps(value, protocol=pickle.HIGHEST_PROTOCOL))
 
 
 def handed_over(scratch: Path) -> dict[str, str]:
-    """Return the environment variables that a kernel needs for :func:`computed`."""
+    """Return the environment variables that let a kernel call :func:`computed`."""
     path = scratch / "computed.pickle"
     return {COMPUTED: str(path)} if path.exists() else {}
 
 
 def computed(kind: type[_Kind], same: Callable[[_Kind], bool]) -> _Kind | None:
-    """Return the value computed by the process that renders this notebook, or ``None`` if it has the wrong type or is not the ``same``."""
+    """Return the value that the rendering process has computed, or ``None`` if it has a different type or ``same`` returns false for it."""
     path = os.environ.get(COMPUTED)
     value = pickle.loads(Path(path).read_bytes()) if path else None
     return value if isinstance(value, kind) and same(value) else None

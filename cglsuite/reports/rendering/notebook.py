@@ -1,4 +1,4 @@
-"""Render one notebook in a separate process, which produces a page or a failure with its reason.
+"""Render one notebook in a separate process. The outcome is a page, or a failure with its reason.
 
 A page that is complete and up to date is not rendered again. If two runs render the same page, one waits and uses the other's page. A
 fingerprint covers all inputs: every record and search in the store (a notebook may read more of it than its campaign plans), the notebook
@@ -73,7 +73,7 @@ class RenderedReport:
 
     @property
     def done(self) -> bool:
-        """Return whether the page is a complete report."""
+        """Whether the page is a complete report."""
         return self.status == "done"
 
 
@@ -102,7 +102,7 @@ def render_notebook(
     Args:
         heading: the page's first heading, in place of the notebook's own.
         parameters: values of parameters that the notebook declares. offered: defaults for declared parameters not in ``parameters``.
-        stop: ends the rendering when set from another thread.
+        stop: stops rendering when set from another thread.
         shared: the result of :func:`cglsuite.reports.rendering.notebook.surroundings`; with it, a page that is up to date is not rendered
             again unless ``force``.
         folders: where to look for files that parameters name. read: further stores for the notebook to read from.
@@ -225,7 +225,7 @@ def _show_failure(report: RenderedReport, outcome: Outcome, title: str) -> None:
             report.path.unlink()
 
 
-# Every notebook runs in a separate process, so that the caller always gets an answer and no kernel is left behind.
+# Every notebook runs in a separate process, so the caller always gets an outcome and no kernel is left running.
 
 _LONGEST_PARENT = 60
 _PATIENCE_S = 10
@@ -241,7 +241,7 @@ def in_process(job: Job, stop: threading.Event, computed: object = None) -> Outc
 
 
 def _in_process(job: Job, stop: threading.Event) -> Outcome:
-    """Render in a separate process. If it ends without an answer, the outcome is a failure that states how it ended."""
+    """Render in a separate process. If it ends without an outcome, the outcome is a failure that states how the process ended."""
     process = subprocess.Popen(
         [sys.executable, "-P", "-m", "cglsuite.reports.rendering.child"],
         stdin=subprocess.PIPE,
@@ -292,7 +292,7 @@ class _Drain:
             self._pipe.close()
 
     def text(self) -> str:
-        """Wait until the pipe is closed or a few seconds have passed, and return the output so far."""
+        """Wait until the pipe is closed, for at most a few seconds, and return the output so far."""
         self._thread.join(_PATIENCE_S / 3)
         return "".join(self._parts)
 
@@ -324,7 +324,7 @@ def _scratch() -> Iterator[Path]:
 
 
 def failure_html(title: str, notebook: str, outcome: Outcome) -> str:
-    """Build a page that cannot be mistaken for a report. It shows what failed and why, and the failing cell in plain text."""
+    """Build a page that cannot be mistaken for a report. It shows what failed and why, with the failing cell as plain text."""
     details = element("pre", plain_text(outcome.details), class_="error", tabindex=0) if outcome.details else None
     lines = element("p", element("strong", "This report failed.")), element("p", plain_text(outcome.reason))
     notice = element("div", *lines, class_="notice bad", role="alert")
@@ -339,7 +339,7 @@ _DATA_ENDINGS = (".csv", ".css", ".js", ".j2", ".json", ".toml")
 
 
 def surroundings(store: Store | Path, catalogue: Catalogue) -> str:
-    """Compute the fingerprint (hex) of the inputs shared by all pages of one run: records, versions, code and kind of device."""
+    """Compute the fingerprint (hex) of the inputs that all pages of one run share: records, versions, code and kind of device."""
     records = list(_record_digests(store if isinstance(store, Store) else Store(store)))
     return digest([records, _versions(), list(_source_digests(catalogue)), resolve_device("auto")])
 
@@ -359,7 +359,7 @@ def page_fingerprint(shared: str, notebook: Path, title: str, parameters: Mappin
 
 
 def current_status(page: Path, status: Path, fingerprint: str) -> dict[str, Any] | None:
-    """Return the content of a page's status file if the page is complete, unchanged and has this fingerprint; otherwise ``None``."""
+    """Return the content of a page's status file if the page is complete, unmodified and has this fingerprint, or ``None`` otherwise."""
     try:
         content = json.loads(read_regular(status))
         wanted = {"status": "done", "fingerprint": fingerprint, "sha256": file_digest(page)}

@@ -1,4 +1,4 @@
-"""Convert notebooks to self-contained HTML pages, using nbconvert with our template.
+"""Convert notebooks to self-contained HTML pages with nbconvert and our template.
 
 A page makes no network request: images are embedded, and a content security policy forbids scripts, style sheets, fonts and images from
 elsewhere. Markdown and HTML outputs of notebooks and plugins are filtered by an allow-list of tags and attributes, so nothing in them can
@@ -77,7 +77,7 @@ class Page:
 
 
 def page_html(notebook: NotebookNode, page: Page) -> str:
-    """Convert an executed notebook to a complete HTML document, with results first and code, parameters and logs collapsed at the end.
+    """Convert an executed notebook to a complete HTML document. Results come first; code, parameters and logs are collapsed at the end.
 
     Args:
         notebook: the notebook with its outputs. page: title, heading, status and footer.
@@ -105,7 +105,7 @@ def _with_heading(text: str, heading: str) -> str:
 
 
 def document_html(page: Page, body: Fragment, *, css: str = "", script: str = "", data: Any = None) -> str:
-    """Build a complete HTML document from fragments, whose text is already escaped, with one script of our own.
+    """Build a complete HTML document from fragments with escaped text, and add our script.
 
     Args:
         css: rules to add after the common style sheet. script: the only script that the page's policy allows. data: values of JSON types
@@ -117,7 +117,7 @@ def document_html(page: Page, body: Fragment, *, css: str = "", script: str = ""
 
 
 def script_json(data: Any) -> str:
-    """Return the data as JSON that is safe in a script element, because it can neither end the element nor begin a comment."""
+    """Return the data as JSON that is safe in a script element: it can neither end the element nor begin a comment."""
     text = json.dumps(data, allow_nan=False, separators=(",", ":"))  # ASCII only, so that U+2028 and U+2029 are escaped too
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
@@ -142,7 +142,7 @@ _DRAWN_TEXT = re.compile(r"<text\b([^>]*)>([^<]*)</text>")
 
 
 def fonts_of(drawings: Iterable[str]) -> dict[str, dict[str, Any]]:
-    """Extract the glyphs of matplotlib's font that SVGs use, which the page's script needs to write PDFs of its figures.
+    """Extract the glyphs of Matplotlib's font that the SVGs use. The page's script needs them to export figures as PDF.
 
     Returns:
         For each weight that occurs (regular, bold), the TrueType ``file`` (zlib, Base64), its ``size`` in bytes, its metrics, and for each
@@ -180,7 +180,7 @@ def _font(name: str, letters: Iterable[str]) -> dict[str, Any]:
 
 
 def sanitize(fragment: str) -> str:
-    """Keep only harmless tags and attributes of an HTML fragment; show any other tags as text."""
+    """Keep only harmless tags and attributes of an HTML fragment. Other tags are shown as text."""
     cleaner = SanitizeHTML(tags=_TAGS, attributes=_allowed, styles=[])
     return str(cleaner.sanitize_html_tags(_STYLE_ELEMENT.sub("", fragment)))
 
@@ -278,7 +278,7 @@ def _unfolded_output(output: Mapping[str, Any]) -> str:
 
 
 def gallery_html(gallery: Gallery) -> Fragment:
-    """Convert figures to HTML for :func:`document_html`, in the reader's preferred light or dark colours."""
+    """Convert figures to HTML for :func:`document_html`. They follow the reader's preference for light or dark colours."""
     return Fragment(_gallery(gallery._repr_mimebundle_()[FIGURES]))
 
 
@@ -345,7 +345,7 @@ _PARAMETERS = {"parameters": "default parameters", "injected-parameters": "param
 
 @dataclass(frozen=True, kw_only=True)
 class Source:
-    """The code of one cell. ``title`` is its section's title, or says that the cell sets parameters."""
+    """The code of one cell. ``title`` is the title of its section, or states that the cell sets parameters."""
 
     title: str
     cell: NotebookNode
@@ -353,7 +353,7 @@ class Source:
 
 @dataclass(frozen=True, kw_only=True)
 class Log:
-    """What a cell wrote to standard error; ``number`` counts from 1."""
+    """The standard error output of one cell. ``number`` counts from 1."""
 
     number: int
     title: str
@@ -362,7 +362,7 @@ class Log:
 
 @dataclass(frozen=True, kw_only=True)
 class LeftOut:
-    """A section without content. ``reason`` is HTML from its cells and may be empty."""
+    """A section without content. ``reason`` is HTML from its cells and can be empty."""
 
     title: str
     reason: str
@@ -370,7 +370,7 @@ class LeftOut:
 
 @dataclass(frozen=True, kw_only=True)
 class Arranged:
-    """A notebook in reading order.
+    """The parts of a notebook in reading order.
 
     Args:
         body: text, outputs and references to :class:`Log` entries, in the notebook's order.
@@ -391,7 +391,7 @@ class _Section:
 
 
 def arrange(cells: Iterable[NotebookNode]) -> Arranged:
-    """Separate the results of an executed notebook from how they were produced; outputs of cells tagged ``fold`` are collapsed.
+    """Separate the results of an executed notebook from the code that produced them. Outputs of cells tagged ``fold`` are collapsed.
 
     A section extends from a Markdown cell that begins with a heading to the next such cell. It is left out if its code cells show only
     notes that there is nothing to show, and no subsection has content. Errors and printed text count as content.
@@ -480,7 +480,7 @@ _IDENTIFIER = re.compile(r'(?<=[#"])[pm][0-9a-f]{10}\b')
 
 
 def themed(light: str, dark: str) -> str | None:
-    """Combine both versions in one SVG about as large as either, or return ``None`` if they differ in more than colours.
+    """Combine both versions into a single SVG of about the same size, or return ``None`` if they differ in more than their colours.
 
     Every pair of a light and a dark colour becomes a CSS variable whose value depends on ``prefers-color-scheme``.
     """

@@ -47,7 +47,7 @@ def _text(value: Any) -> Any:
 
 
 def as_structure(value: Any) -> Any:
-    """Decode lists and tables written as JSON, because papermill passes the values of ``-p`` as text."""
+    """Decode lists and tables that are written as JSON, because papermill passes the values of ``-p`` as text."""
     if isinstance(value, str) and value.strip()[:1] in ("[", "{"):
         try:
             return json.loads(value)
@@ -110,7 +110,7 @@ Contents = Annotated[list[Annotated[Any, AfterValidator(_listed)]], BeforeValida
 
 @dataclass(frozen=True)
 class Known:
-    """Marks a parameter whose values are names.
+    """Mark a parameter as one that takes names as values.
 
     ``kind`` is ``method`` or ``setting`` (of the campaign), ``metric``, ``subject`` (a scenario or data set) or ``campaign`` (the path of
     its file). With ``anywhere``, any installed name is valid.
@@ -121,7 +121,7 @@ class Known:
 
 
 class Parameters(BaseModel):
-    """Base class for declaring a notebook's parameters; an instance contains validated values."""
+    """Base class for declaring the parameters of a notebook. An instance contains validated values."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
     notebook: ClassVar[str] = ""
@@ -162,7 +162,7 @@ class Parameters(BaseModel):
         return f"parameter {where!r} of notebook {cls.notebook!r}: {problem_text(error)}. {takes}"
 
     def unknown(self, campaign: Campaign, catalogue: Catalogue) -> Iterator[str]:
-        """Yield a message for each name that does not exist, such as a method that the campaign does not run or a missing file."""
+        """Yield a message for each name that does not exist, such as a missing file or a method that the campaign does not run."""
         parameters: Any = self
         others: list[Campaign] = []
         try:
@@ -225,7 +225,7 @@ def _takes(model: type[Parameters], name: str) -> str:
 
 
 def parameter_rows(entry: Entry, catalogue: Catalogue) -> list[tuple[str, str, Any, str]]:
-    """Return the name, accepted values, default and description of every parameter of a notebook."""
+    """Return the name, the accepted values, the default and the description of every parameter of a notebook."""
     model = model_of(entry)
     if model is None:
         of_cell = _declared_in_cell(entry, catalogue).values()
@@ -236,7 +236,7 @@ def parameter_rows(entry: Entry, catalogue: Catalogue) -> list[tuple[str, str, A
 
 
 def model_of(entry: Entry) -> type[Parameters] | None:
-    """Return the class that declares a notebook's parameters, or ``None`` if its cell tagged ``parameters`` declares them."""
+    """Return the class that declares a notebook's parameters, or ``None`` if they are declared in its cell tagged ``parameters``."""
     reference = getattr(entry.spec, "parameters", "")
     model: type[Parameters] | None = resolve_name(reference) if reference else None
     return model
@@ -249,7 +249,7 @@ def _declared_in_cell(entry: Entry, catalogue: Catalogue) -> dict[str, Parameter
 
 
 def accepted(entry: Entry, catalogue: Catalogue, values: Mapping[str, Any], offered: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the validated parameters of a notebook: those of ``offered`` that it declares, overridden by ``values``.
+    """Return the validated parameters of a notebook: the entries of ``offered`` that it declares, overridden by ``values``.
 
     Raises:
         UsageError, ReportError: a name is not declared, or a value is invalid.
@@ -271,7 +271,7 @@ def accepted(entry: Entry, catalogue: Catalogue, values: Mapping[str, Any], offe
 
 
 def check_reports(campaign: Campaign, catalogue: Catalogue) -> None:
-    """Check the notebook, the parameters and the names in them for every ``[[report]]`` of a campaign, before anything trains.
+    """Check every ``[[report]]`` of a campaign (its notebook, its parameters and the names in them) before training starts.
 
     Raises:
         UsageError: lists all problems, report by report.
@@ -295,7 +295,7 @@ def check_reports(campaign: Campaign, catalogue: Catalogue) -> None:
 
 @dataclass(frozen=True)
 class Parameter:
-    """One declared parameter. ``known`` is true if its default is a literal, which is then ``default``."""
+    """One declared parameter. ``known`` is true if its default is a literal; ``default`` is then its value."""
 
     name: str
     default: Any
@@ -314,7 +314,7 @@ def declared_parameters(notebook: NotebookNode) -> dict[str, Parameter]:
     try:
         body = ast.parse(cells[0].source).body
     except SyntaxError as error:
-        raise ReportError(f"the cell tagged {TAG!r} is not Python: {error}") from error
+        raise ReportError(f"the cell tagged {TAG!r} is not valid Python: {error}") from error
     declared = {}
     for statement in body:
         for name, value in _assignments(statement):
@@ -386,7 +386,7 @@ def _require_json(value: Any, place: str) -> None:
     if isinstance(value, Mapping):
         for key, item in value.items():
             if not isinstance(key, str):
-                raise ReportError(f"{place} has the key {key!r}: the keys of a table are text")
+                raise ReportError(f"{place} has the key {key!r}: the keys of a table must be text")
             _require_json(item, f"{place}, key {key!r}")
         return
     known = "text, numbers, true or false, null, lists, tables"

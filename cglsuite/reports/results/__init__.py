@@ -1,3 +1,3 @@
-"""A campaign's records as tidy tables, from which every study starts."""
+"""A campaign's records as tidy tables, the starting point of every study."""
 
 from __future__ import annotations

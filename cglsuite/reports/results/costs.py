@@ -1,4 +1,4 @@
-"""Plot performance against cost (seconds and stored bytes) and learning accuracy against forgetting, with one point per method."""
+"""Plot performance against cost (seconds and stored bytes), and learning accuracy against forgetting, with one point per method."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def learning_accuracy(record: Record) -> float:
 
 
 def memory_bytes(record: Record) -> float:
-    """Return the bytes that a method stores in addition to the model at the end: its metered memory and its extra parameters.
+    """Return the bytes that a method stores in addition to the model at the end of the stream: its metered memory and its extra parameters.
 
     If a record does not include the parameters' size in bytes, 4 bytes per parameter are assumed.
     """
@@ -48,13 +48,13 @@ def memory_bytes(record: Record) -> float:
 
 
 def machine_of(record: Record) -> tuple[Any, ...]:
-    """Return the properties of the machine that two records must share for their times to be comparable."""
+    """Return the properties of the machine. Times of two records are comparable only if these properties are equal."""
     environment = [record.environment.get(name) for name in ("cpu", "cuda", "platform", "torch")]
     return (*map(str, environment), record.cell.get("device"), record.cell.get("threads"))
 
 
 def costs(results: Results) -> pd.DataFrame:
-    """Compute the costs of each group.
+    """Compute the mean costs of each group.
 
     Performance is measured at the end of the stream. Forgetting is maximum forgetting, and NaN for a task-free stream.
 
@@ -83,7 +83,7 @@ def _numbers(group: Group) -> dict[str, float]:
 
 
 def cost_figures(results: Results) -> Gallery | Fragment:
-    """Draw performance against seconds and stored bytes, and learning accuracy against forgetting, per scenario and backbone."""
+    """Plot performance against seconds and stored bytes, and learning accuracy against forgetting, for each scenario and backbone."""
     results, _ = drawn(results)
     frame = costs(results)
     if frame.empty:
@@ -123,7 +123,7 @@ def _picture(title: str, part: pd.DataFrame, order: list[str], x: PointAxis, y: 
         f"{row['label']} {y.scale * row[f'{y.name}_mean']:.3g} at {x.scale * row[f'{x.name}_mean']:.3g}" for row in as_rows(part)
     )
     below = "mean and one standard deviation over records"
-    below += "; beyond the model: metered memory and own parameters" if x.name == "memory_bytes" else ""
-    below += "; learning accuracy: mean performance on each task just learnt" if x.name == "forgetting" else ""
+    below += "; kept in addition to the model: metered memory and the method's parameters" if x.name == "memory_bytes" else ""
+    below += "; learning accuracy: mean performance on each task right after it was learnt" if x.name == "forgetting" else ""
     draw = partial(point_figure, part, title=title, x=x, y=y, order=order, with_legend=False)
     return picture(draw, f"{y.label} against {x.label} in {title}: {points}.", below)

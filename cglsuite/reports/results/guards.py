@@ -1,4 +1,4 @@
-"""Warnings, shown before the numbers, that methods of a scenario are hard to compare. Pure functions of results."""
+"""Warnings that the methods of a scenario are hard to compare, which are shown before the numbers. All functions are pure."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ _MAX_WARNINGS = 5
 
 @dataclass(frozen=True, kw_only=True)
 class Guard:
-    """One reason to read a scenario's numbers with caution.
+    """One reason to interpret a scenario's numbers with caution.
 
     Args:
-        kind: ``upper-bound``: joint training is below a method. ``memory``: methods keep different numbers of items. ``search``: settings
-            of some methods were tuned, those of others were not or with other numbers of trials; or they were tuned on seeds of the
-            results. ``queries``: the size of a query's graph tells its task. ``values``: records warn of their data or training.
-            ``collapse``: repetitions of a method collapsed.
-        summary: what is the case in any scenario that this is said of.
+        kind: ``upper-bound``: joint training is below a method. ``memory``: methods keep different numbers of items. ``search``: some
+            methods were tuned and others were not, or with different numbers of trials, or a search used seeds of the results. ``queries``:
+            the size of a query's graph reveals its task. ``values``: records contain warnings about data or training. ``collapse``:
+            repetitions of a method collapsed.
+        summary: the problem in words that apply to any scenario.
         preset: the scenario as the campaign shows it. backbone: the backbone of the methods compared.
-        text: what is the case, with the numbers. advice: what to do about it.
+        text: the problem in this scenario, with numbers. advice: what to do about it.
     """
 
     kind: Kind
@@ -51,7 +51,7 @@ class Guard:
 
 
 def guards(results: Results) -> list[Guard]:
-    """The warnings about a campaign, by scenario and backbone in campaign order."""
+    """Return the warnings about a campaign, sorted by scenario and backbone in campaign order."""
     boards: dict[tuple[str, str], list[Group]] = {}
     for group in results.groups:
         boards.setdefault((group.preset, group.backbone), []).append(group)
@@ -62,15 +62,15 @@ def _board_guards(results: Results, groups: Sequence[Group]) -> Iterator[Guard]:
     candidates: tuple[tuple[Kind, str, str, str], ...] = (
         (
             "values",
-            "records warn of their data or training",
+            "records contain warnings about data or training",
             _warned(groups),
             "`cglsuite show dataset` prints how a data file was read, and `cglsuite results --curves` prints the losses.",
         ),
         (
             "queries",
-            "the size of a query's graph tells its task",
+            "the size of a query's graph reveals its task",
             queries_note(groups[0].preset, groups[0].records[0].scenario),
-            "Read scores of methods that normalise or average over the query's graph with care.",
+            "Be cautious with scores of methods that normalise or average over the query's graph.",
         ),
         (
             "upper-bound",
@@ -127,7 +127,7 @@ def _warned(groups: Sequence[Group]) -> str:
         methods = "all methods" if set(counts) == every else ", ".join(counts)
         shown.append(f"{text} ({methods}; {cells} cell{'' if cells == 1 else 's'})")
     more = f"; and {len(shown) - _MAX_WARNINGS} more" if len(shown) > _MAX_WARNINGS else ""
-    return f"Records say: {'; '.join(shown[:_MAX_WARNINGS])}{more}." if shown else ""
+    return f"Warnings in the records: {'; '.join(shown[:_MAX_WARNINGS])}{more}." if shown else ""
 
 
 # --- repetitions that collapsed ------------------------------------------------------------------------------------------------
@@ -147,7 +147,9 @@ def _collapses(groups: Sequence[Group]) -> str:
 
 
 def least_collapse(values: Any, fraction: bool) -> float:
-    """A distance from the median that is no collapse: 10 points, of values that are no fractions a quarter of the median."""
+    """Return the distance from the median up to which a value has not collapsed: 10 points for fractions, otherwise a quarter of the
+    median.
+    """
     return 0.1 if fraction or not len(values) else 0.25 * abs(float(np.median(values)))
 
 
@@ -155,8 +157,8 @@ def _advice_on_collapses() -> str:
     shares = {n: stats.error_rate("collapses", str(n))["t covers"] for n in (3, 5, 10)}
     said = ", ".join(f"{share:.0f}% at n = {n}" for n, share in shares.items())
     return (
-        "Look at the single values: where one repetition in five collapses, Student's interval at 95% covers the mean in "
-        f"{said}; run at least {stats.ENOUGH_TO_COLLAPSE} repetitions."
+        "Inspect the individual values. If one repetition in five collapses, Student's 95% interval covers the mean in only "
+        f"{said}. Run at least {stats.ENOUGH_TO_COLLAPSE} repetitions."
     )
 
 
@@ -183,21 +185,23 @@ def _exceeding_joint(groups: Sequence[Group]) -> str:
 
 
 def upper_bound_of(group: Group, groups: Sequence[Group]) -> Group | None:
-    """Joint training at a group's settings; the best of several that differ only in its own settings; ``None`` without any."""
+    """Return joint training at a group's settings, or ``None`` if it was not run. Of several that differ only in its own settings, return
+    the best.
+    """
     axes = swept(groups)
     bounds = [candidate for candidate in groups if candidate.method == UPPER_BOUND and at_equal_settings(group, candidate, axes)]
     return max(bounds, key=lambda bound: _mean(map(_performance, bound.records)), default=None)
 
 
 def _gaps(group: Group, bound: Group) -> list[dict[str, Any]]:
-    """By how much a method exceeds the upper bound under each seed that both have, with the cell's place in the design."""
+    """Return by how much a method exceeds the upper bound for each shared seed, with the cell's place in the design."""
     joint = {canonical(record.cell["seeds"]): _performance(record) for record in bound.records}
     pairs = [(place_of(r), _performance(r) - joint[key]) for r in group.records if (key := canonical(r.cell["seeds"])) in joint]
     return [place | {"value": gap} for place, gap in pairs if math.isfinite(gap)]
 
 
 def _p_of(gaps: Sequence[Mapping[str, Any]], records: Sequence[Record]) -> float:
-    """The p value of the design's test of gaps against 0; NaN where it is refused."""
+    """Return the p value of the design's test of the gaps against 0, or NaN if the test is refused."""
     try:
         return layout(pd.DataFrame(gaps), orders_in_all(records)).estimate.p if gaps else math.nan
     except Refused:

@@ -1,4 +1,4 @@
-"""Compute performance and forgetting metrics for plots against settings, and explain why a metric may have no value."""
+"""Compute performance and forgetting metrics for plots against settings, and explain why a metric has no value."""
 
 from __future__ import annotations
 
@@ -30,19 +30,21 @@ def value_of(spec: MetricSpec, record: Record) -> float:
 
 
 def measures_of(records: Iterable[Record]) -> Mapping[str, MetricSpec]:
-    """Return the metrics that apply to the records, which must share one kind of stream.
+    """Return the metrics that apply to the records, all of which must have the same kind of stream.
 
     Raises:
         UsageError: the records mix task-free streams and task streams.
     """
     kinds = {bool(record.stream) for record in records}
     if len(kinds) > 1:
-        raise UsageError("this analysis mixes task-free streams and task streams: their metrics are not comparable; take one at a time")
+        raise UsageError(
+            "this analysis mixes task-free streams and task streams: their metrics are not comparable; analyse them separately"
+        )
     return TASK_FREE_MEASURES if kinds == {True} else TASK_MEASURES
 
 
 def why_absent(spec: MetricSpec, record: Record) -> str:
-    """Explain why a metric has no value for a finished record, in words that can follow the metric's name."""
+    """Explain why a metric has no value for a finished record. The text can follow the name of the metric."""
     if excluded := spec.excluded(record.scenario):
         return excluded
     if spec.reference:
@@ -74,14 +76,14 @@ def performance_name(scenario: Mapping[str, Any]) -> str:
 
 
 def performance_names(records: Iterable[Record]) -> str:
-    """Return the names of the records' performance measures, each once, joined by \"or\"."""
+    """Return the distinct names of the records' performance measures, joined by \"or\"."""
     return " or ".join(dict.fromkeys(performance_name(record.scenario) for record in records))
 
 
 def is_fraction(record: Record) -> bool:
     """Return whether performance is a unitless fraction between -1 and 1, which is shown in percent.
 
-    It is not for real-valued targets and for some plugins' measures.
+    This is not the case for real-valued targets and for some measures of plugins.
     """
     if isinstance(measure := record.scenario.get("measure"), dict):
         return not measure["unit"] and all(bound is not None and -1.0 <= bound <= 1.0 for bound in measure["range"])
@@ -97,9 +99,9 @@ def performance_bounds(record: Record) -> tuple[float, float] | None:
 
 
 def metric_bounds(spec: MetricSpec, records: Iterable[Record]) -> tuple[float, float] | None:
-    """Return the bounds at which the interval of a metric's mean is clipped.
+    """Return the bounds to which the interval of a metric's mean is clipped.
 
-    They are the metric's range, which is declared for performance between 0 and 1.
+    The bounds are the metric's range, which is declared for performance between 0 and 1.
 
     Returns:
         ``None`` if performance exceeds that range, except for metrics whose range equals that of performance.
@@ -135,7 +137,7 @@ def chance_after_tasks(record: Record) -> NDArray[np.float64] | None:
 
 
 def mean_chance(records: Iterable[Record]) -> NDArray[np.float64] | None:
-    """Average :func:`chance_after_tasks` over records.
+    """Compute the average of :func:`chance_after_tasks` over records.
 
     Returns:
         float64 ``[T]``, or ``None`` if it is undefined for a record or if records have different numbers of tasks.

@@ -44,7 +44,7 @@ _ORDER_UNITS = {"task": "task", "class": "class (aggregated)"}
 
 
 def compare(results: Results) -> pd.DataFrame:
-    """Compare every metric of every group with its published value, or with the first one if several tables print it.
+    """Compare every metric of every group with its published value. If several tables print a value, use the first.
 
     Returns:
         Columns preset, method, backbone, variant, metric, mean, std, n (ours, in percent), over (what we average over), published,
@@ -78,7 +78,7 @@ def compare(results: Results) -> pd.DataFrame:
 
 
 def counted(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return the rows of :func:`compare` that count: those that are reproducible here and not a known artefact."""
+    """Return the rows of :func:`compare` that are reproducible here and not a known artefact."""
     return frame[~frame["footnotes"].map(bool).astype(bool)]
 
 
@@ -162,8 +162,8 @@ def _require_same_spread(design: Layout, paper: Paper, setting: str) -> None:
     """Refuse to compare a paper's mean over several orders or seeds with cells that all have the same order or seed."""
     several = {axis for axis, seeds in paper.seeds.items() if len(set(seeds)) > 1}
     if "order" in design.given and "order" in several and setting != "time-il":
-        raise Refused(f"our cells are of one order; the published mean is over {paper.spread}")
+        raise Refused(f"our cells have one order, but the published mean is over {paper.spread}")
     if "seed" in design.given and "init" in several:
-        raise Refused(f"our cells are of one seed; the published mean is over {paper.spread}")
+        raise Refused(f"our cells have one seed, but the published mean is over {paper.spread}")
     if "order" in design.factors and "order" not in several and not paper.orders:
-        raise Refused(f"our cells are of several orders; the published mean is over {paper.spread}")
+        raise Refused(f"our cells have several orders, but the published mean is over {paper.spread}")

@@ -1,4 +1,4 @@
-"""Load the results that reports show: a campaign's planned cells together with their records in the store."""
+"""Load the results shown in reports: the planned cells of a campaign together with their records in the store."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class ReportedCell:
 
 @dataclass(frozen=True, kw_only=True)
 class Group:
-    """Records that differ only in their seeds, so that a mean over them is meaningful.
+    """Records that differ only in their seeds, which makes a mean over them meaningful.
 
     ``variant`` names the settings that distinguish groups of the same preset, method and backbone. It is usually empty.
     """
@@ -80,12 +80,12 @@ class Group:
 
     @property
     def pretraining(self) -> str:
-        """The pre-training scheme of these records' models; ``none`` if they started from random weights."""
+        """The pre-training scheme of the models, or ``none`` if they started from random weights."""
         return str(self.records[0].cell["configuration"].get(PRETRAINING_SCHEME, NO_PRETRAINING))
 
     @property
     def task_free(self) -> bool:
-        """Return whether these records come from a task-free stream, so that the rows of their matrices are its evaluations."""
+        """Whether the records come from a task-free stream. The rows of their matrices are then its evaluations."""
         return any(record.stream for record in self.records)
 
     @property
@@ -96,7 +96,7 @@ class Group:
 
 @dataclass(frozen=True, kw_only=True)
 class Results:
-    """Cells of a campaign or a store with their records, and the metrics, searches and plugins behind them.
+    """The cells of a campaign or a store with their records, and the metrics, searches and plugins used.
 
     Args:
         cells: in display order. metrics: all metrics in the catalogue, by name.
@@ -115,7 +115,7 @@ class Results:
     references: frozenset[str] = frozenset()
 
     def competes(self, label: str) -> bool:
-        """Return whether a method competes, which means that it is not one of :attr:`references`.
+        """Return whether a method competes, that is, whether it is not one of the :attr:`references`.
 
         Args:
             label: the method's name, with or without its variant, such as ``ewc (lr=0.01)``.
@@ -137,12 +137,12 @@ class Results:
 
     @property
     def description(self) -> str:
-        """The campaign's description; empty if the results are those of a store."""
+        """The campaign's description, which is empty for the results of a store."""
         return ""
 
     @property
     def extent(self) -> str:
-        """A sentence that states the number of records."""
+        """A sentence with the number of records."""
         return f"{len(self.used):,} records."
 
     @property
@@ -152,17 +152,17 @@ class Results:
 
     @cached_property
     def groups(self) -> list[Group]:
-        """The finished cells in groups that differ only in their seeds, in campaign order."""
+        """The finished cells, grouped so that the cells of a group differ only in their seeds. Groups are in campaign order."""
         return group_cells(self.cells)
 
     @cached_property
     def used(self) -> list[Record]:
-        """The finished records from which tables and figures are computed."""
+        """The finished records that tables and figures are computed from."""
         return [record for group in self.groups for record in group.records]
 
     @cached_property
     def left_out(self) -> list[ReportedCell]:
-        """The finished cells that no table includes, because different code produced them than the rest of their group."""
+        """The finished cells left out of all tables, because different code produced them than the rest of their group."""
         used = {id(cell) for group in self.groups for cell in group.cells}
         return [cell for cell in self.cells if cell.done and id(cell) not in used]
 
@@ -191,18 +191,18 @@ class Results:
         return {cell.record.key for cell in self.cells if cell.record is not None and not cell.stale}
 
     def matrices_of(self, reference: str) -> dict[str, Matrix]:
-        """Return, by key of each used record, the performance matrix of the method ``reference`` to compare the record with."""
+        """Map the key of each used record to the performance matrix of the method ``reference`` that the record is compared with."""
         return reference_matrices(self.used, reference, current=self._current)
 
     @cached_property
     def validation(self) -> dict[str, float]:
-        """The final average validation performance of each used record, by key; NaN if it was not recorded."""
+        """The final average validation performance of each used record, by key. It is NaN if it was not recorded."""
         frame = self._frame
         values = frame["validation_average_performance"] if "validation_average_performance" in frame else [math.nan] * len(frame)
         return {key: float(math.nan if value is None else value) for key, value in zip(frame["key"], values, strict=True)}
 
     def counts(self) -> dict[str, int]:
-        """Count the cells in each state, with the most frequent state first."""
+        """Count the cells in each state, most frequent first."""
         return dict(Counter(c.state for c in self.cells).most_common())
 
 
@@ -309,7 +309,7 @@ def load_results_by_device(campaign: Campaign, store: Store, *, overrides: Overr
 def load_pooled_results(
     campaign: Campaign | Mapping[str, Any] | str | Path, also: str | Sequence[Mapping[str, Any] | str] = (), *args: Any, **kwargs: Any
 ) -> list[CampaignResults]:
-    """Load the results of several campaigns to analyse together; see :func:`load_campaign_results` for all other arguments.
+    """Load the results of several campaigns for a joint analysis. See :func:`load_campaign_results` for the other arguments.
 
     Args:
         also: further campaigns, as their content or as paths relative to the folder of ``campaign``.
@@ -320,7 +320,7 @@ def load_pooled_results(
 
 
 def store_results(store: Store, catalogue: Catalogue, keys: Iterable[str] | None = None) -> Results:
-    """Load the finished records of a store, from any campaign, and complete them with all metrics in the catalogue.
+    """Load all finished records of a store, whatever their campaign, and compute all metrics in the catalogue for them.
 
     Args:
         keys: load only the records with these keys; default all.
@@ -350,7 +350,7 @@ def results_of(
 
 
 def references_of(catalogue: Catalogue) -> frozenset[str]:
-    """Return the methods that are not ranked on a leaderboard: joint training and all methods in the category :data:`REFERENCE`."""
+    """Return the methods that leaderboards do not rank: joint training and all methods of the category :data:`REFERENCE`."""
     return frozenset({UPPER_BOUND, *(name for name, spec in catalogue.specs(MethodSpec).items() if spec.category == REFERENCE)})
 
 
@@ -464,7 +464,7 @@ def _variants(records: Sequence[Record]) -> list[str]:
 
 
 def axis_values(records: Sequence[Record]) -> list[dict[str, Any]]:
-    """Return, for each record, its values of the settings in which the records differ, by dotted key."""
+    """Return each record's values, by dotted key, for the settings in which the records differ."""
     configurations = [{PRETRAINING_SCHEME: NO_PRETRAINING} | record.cell["configuration"] for record in records]
     differing = _differing(configurations)
     if PRETRAINING_SCHEME in differing:
@@ -491,7 +491,7 @@ def _follows_from_scheme(name: str, configurations: Sequence[Mapping[str, Any]])
 
 
 def swept(groups: Sequence[Group]) -> list[str]:
-    """Return the axes of a sweep: the dotted keys of the settings in which groups of one method differ.
+    """Return the axes of a sweep, which are the dotted keys of the settings in which groups of one method differ.
 
     Args:
         groups: all with the same preset and backbone.
@@ -515,7 +515,7 @@ MAX_DRAWN = 12
 
 
 def families_of(groups: Iterable[Group]) -> list[list[Group]]:
-    """Collect groups into families that share preset, method, backbone and pre-training, each sorted by the values on its axes."""
+    """Collect groups with the same preset, method, backbone and pre-training into families, sorted by the values on their axes."""
     families: dict[tuple[str, str, str, str], list[Group]] = defaultdict(list)
     for group in groups:
         families[group.preset, group.method, group.backbone, group.pretraining].append(group)
@@ -528,13 +528,13 @@ def _along_axes(family: Sequence[Group]) -> list[Group]:
 
 
 def axis_order(value: Any) -> tuple[int, float, str]:
-    """Return the sort key for values of an axis: numbers by size, then texts."""
+    """Return a sort key for the values of an axis. Numbers are sorted by size and come before texts."""
     numeric = isinstance(value, (int, float)) and not isinstance(value, bool)
     return (0, float(value), "") if numeric else (1, 0.0, value_text(value))
 
 
 def chosen_by_validation(family: Sequence[Group], results: Results) -> Group | None:
-    """Return the group with the best mean validation performance, or ``None`` if a record does not have it."""
+    """Return the group with the best mean validation performance, or ``None`` if it was not recorded for every record."""
     if len(family) == 1:
         return family[0]
     validation = results.validation
@@ -543,12 +543,12 @@ def chosen_by_validation(family: Sequence[Group], results: Results) -> Group | N
 
 
 def best_on_validation(means: Sequence[float]) -> int | None:
-    """Return the index of the best mean validation performance, or ``None`` if one was not recorded (NaN)."""
+    """Return the index of the best mean validation performance, or ``None`` if a value was not recorded (NaN)."""
     return None if any(map(math.isnan, means)) else means.index(max(means))
 
 
 def missing_repetitions(groups: Sequence[Group]) -> dict[int, int]:
-    """Count the repetitions that each group lacks among those that at least half of the groups have.
+    """Count the missing repetitions of each group, among the repetitions that at least half of the groups have.
 
     A repetition is a combination of order, split and seed.
 
@@ -565,7 +565,7 @@ def missing_repetitions(groups: Sequence[Group]) -> dict[int, int]:
 
 
 def drawn(results: Results) -> tuple[Results, str]:
-    """Select the results that figures show, with a note on the setting chosen from each sweep.
+    """Select the results to show in figures, and describe in a note which setting of each sweep was chosen.
 
     If there are at most :data:`MAX_DRAWN` groups, all are shown and the note is empty. The setting with the best validation performance is
     chosen. If validation was not recorded, it is the one in the middle of the axes. Test scores never influence the choice.
@@ -578,7 +578,11 @@ def drawn(results: Results) -> tuple[Results, str]:
             shown_groups += family
             continue
         best = chosen_by_validation(family, results)
-        setting, how = (family[len(family) // 2], "the middle one, as validation was not kept") if best is None else (best, "by validation")
+        setting, how = (
+            (family[len(family) // 2], "the middle one, because validation performance was not recorded")
+            if best is None
+            else (best, "by validation")
+        )
         shown_groups.append(setting)
         said[f"{setting.label} of {len(family)}, {how}"] = None
     if not said:
@@ -591,7 +595,7 @@ def drawn(results: Results) -> tuple[Results, str]:
 
 
 def collapsed(some: Sequence[Group], groups: Sequence[Group]) -> list[str]:
-    """Return the labels of some groups, with one label for a method if all of its groups are included."""
+    """Return the labels of some groups. A method has a single label if all of its groups are included."""
     labels = [group.label for group in some]
     whole = {g.method for g in some} - {g.method for g in groups if g.label not in labels}
     return list(dict.fromkeys(group.method if group.method in whole else group.label for group in some))

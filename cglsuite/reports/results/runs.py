@@ -1,4 +1,4 @@
-"""The runs behind the numbers, formatted for the page: cells without a result, time and memory, configurations, provenance.
+"""Page sections about the runs behind the numbers: cells without a result, time and memory, configurations, and provenance.
 
 Formats what :mod:`cglsuite.reports.results.tables` computes.
 """
@@ -49,14 +49,14 @@ class Facts:
 
 
 class Study(Protocol):
-    """The interface of what is about the results of one or several campaigns."""
+    """The interface of a study of the results of one or several campaigns."""
 
     @property
     def results(self) -> Results | tuple[Results, ...]: ...
 
 
 def problems(of: Results | Study) -> Fragment:
-    """Every cell without a result, with its reason; for several campaigns, each under its title."""
+    """List every cell without a result and the reason. The lists of several campaigns have their titles."""
     return join(part for heading, result in _campaigns(of) for part in (heading, _problems(result)))
 
 
@@ -78,7 +78,7 @@ def _problems(results: Results) -> Fragment:
 
 
 def resources(results: Results) -> Fragment:
-    """Time and memory per group, means over its records."""
+    """Tabulate the mean time and memory per group."""
     columns = [
         *(label("method", "method", "variant"), number("n"), number("total, s", "total_s", 1)),
         *(number(f"{part}, %", partial(_share, part=part), 1) for part in ("training", "method", "evaluation", "framework")),
@@ -120,7 +120,7 @@ _NO_SEARCH = "This campaign has no finished hyper-parameter search."
 
 
 def trials(results: Results) -> Gallery:
-    """Plot every trial's validation score against each searched setting, one figure per scenario and setting; none without a search."""
+    """Plot every trial's validation score against each searched setting, one figure per scenario and setting."""
     frame = variants.trial_values(results.searches)
     order = list(dict.fromkeys(frame["label"]))
     parts = frame.groupby(["scenario", "axis"], sort=False)
@@ -159,7 +159,7 @@ def _best_picture(scenario: str, part: pd.DataFrame, order: list[str]) -> Any:
 
 
 def configurations(results: Results) -> Fragment:
-    """Per preset, folded: the values in which methods differ, then the shared ones."""
+    """List, collapsed by preset, the settings in which methods differ, followed by the settings that they share."""
     results, said = drawn(results)
     frame = tables.configurations(results)
     if frame.empty:
@@ -193,11 +193,13 @@ SOURCES = [
     Column("source", lambda row: element("td", element("code", row["source"][:12]), title=row["source"]), None),
     *(number("records"), words("provides", class_="long")),
 ]
-"""The columns of a table with the code behind records."""
+"""The columns of a table of the code that produced records."""
 
 
 def provenance(of: Results | Study) -> Facts:
-    """Code, environment and seeds of the records, and lines for the page's footer; for several campaigns, each under its title."""
+    """Show the code, the environment and the seeds of the records, with lines for the page footer. Several campaigns are shown under their
+    titles.
+    """
     shown = [(heading, _provenance(result)) for heading, result in _campaigns(of)]
     body = join(part for heading, facts in shown for part in (heading, facts.body))
     return Facts(body, tuple(dict.fromkeys(line for _, facts in shown for line in facts.footer)))
@@ -206,7 +208,7 @@ def provenance(of: Results | Study) -> Facts:
 def _provenance(results: Results) -> Facts:
     from cglsuite import __version__
 
-    about = "Code that made the records; source: first digits of the SHA-256 of its files."
+    about = "The code that produced the records. Source: the first digits of the SHA-256 hash of its files."
     plugins = ", ".join(f"{name} {version}" for name, version in results.plugins if name != "cglsuite")
     footer = (
         results.extent,

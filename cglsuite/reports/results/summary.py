@@ -1,4 +1,4 @@
-"""Tables of a campaign's metrics, with a row per method and the definition of each metric."""
+"""Tables of a campaign's metrics, with one row per method and the definition of each metric."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def _summary_table(results: Results, presets: Sequence[str], frame: pd.DataFrame
     )
     if single:
         about = "A method with several settings has one row, with the range of their means."
-        shown = join([shown, element("p", about, class_="quiet"), folded(f"The {len(single)} single settings", table(head, single))])
+        shown = join([shown, element("p", about, class_="quiet"), folded(f"All {len(single)} settings", table(head, single))])
     lacking = [_without_value(results, preset, frame[frame["preset"] == preset]) for preset in presets]
     return join([shown, *dict.fromkeys(lacking)])
 
@@ -152,7 +152,7 @@ def _without_value(results: Results, preset: str, frame: pd.DataFrame) -> Fragme
 
 
 def ordered_metrics(metrics: Mapping[str, Any]) -> list[str]:
-    """Return the metric names: the suite's own with the most common ones first, then those of plugins in alphabetical order."""
+    """Sort the names of metrics: first the suite's metrics (most common first), then those of plugins in alphabetical order."""
     return [name for name in METRICS if name in metrics] + sorted(set(metrics) - set(METRICS))
 
 
@@ -176,7 +176,7 @@ def _unit(percent: bool, counted: bool) -> tuple[float, int]:
 
 
 def in_percent(results: Results, preset: str) -> bool:
-    """Return whether performance in this preset is a fraction for all groups, so that it is shown in percent."""
+    """Return whether performance in this preset is a fraction in all groups, in which case it is shown in percent."""
     return all(is_fraction(g.records[0]) for g in results.groups if g.preset == preset)
 
 
@@ -187,7 +187,7 @@ def performance_text(results: Results, preset: str) -> str:
 
 
 def definitions(results: Results) -> Fragment:
-    """Show the definition of each metric: label, name, formula, direction and summary."""
+    """Show the definition of each metric: its label, name, formula, direction and summary."""
     rows = []
     settings = {str(record.scenario.get("setting")) for record in results.used}
     kinds = {(r.scenario.get("setting"), r.scenario.get("performance")): r.scenario for r in results.used}.values()
@@ -242,7 +242,7 @@ def overview(results: Results, message: Fragment | None = None) -> Fragment:
 
 
 def heading(results: Results, message: Fragment | None = None) -> Fragment:
-    """Show the campaign's title, its description and ``message``, which come before the first figure."""
+    """Show the campaign's title, its description and ``message``. They come before the first figure."""
     description = element("p", results.description) if results.description else None
     return join([element("p", element("strong", results.title), class_="lead"), description, message])
 
@@ -252,7 +252,7 @@ def progress(results: Results) -> Fragment:
     seconds = sum(float(r.timings_s.get("total") or 0.0) for r in results.records)
     tiles = [tile(len(results.cells), "cells planned"), *(tile(n, state) for state, n in results.counts().items())]
     tiles += [tile(len({g.preset for g in results.groups}), "scenarios"), tile(len({g.method for g in results.groups}), "methods")]
-    tiles.append(tile(duration(seconds), "compute time in total"))
+    tiles.append(tile(duration(seconds), "total compute time"))
     return join([element("ul", *tiles, class_="tiles"), *notices(results)])
 
 
@@ -265,11 +265,11 @@ def notices(results: Results) -> Iterable[Fragment]:
     counted = {id(c) for group in results.groups for c in group.cells}
     stale = [c.stale for c in results.cells if c.stale and id(c) in counted]
     if stale:
-        summary = f"{len(stale):,} of {len(results.used):,} records are stale: different code or another class of machine made them."
+        summary = f"{len(stale):,} of {len(results.used):,} records are stale: they come from different code or another class of machine."
         reasons = sorted(set(stale), key=stale.count, reverse=True)
         yield notice(summary, *reasons[:3], *([f"and {len(reasons) - 3} more differences"] if len(reasons) > 3 else []))
     if results.left_out:
-        yield notice(f"{len(results.left_out)} finished cells are left out: they were made by different code from the rest of their group.")
+        yield notice(f"{len(results.left_out)} finished cells are left out, because different code produced them.")
     for name in dict.fromkeys(c.planned.request.scenario for c in results.cells):
         if text := derived_note(results, name):
             yield notice(text)
@@ -285,10 +285,10 @@ def _warning_notices(warnings: Sequence[Guard]) -> Iterable[Fragment]:
     for board, texts in of_board.items():
         shared.setdefault(tuple(texts), []).append(board)
     if len(shared) > _MAX_CAUTIONS:
-        yield notice(f"Read {len(of_board)} comparisons with care.", *_by_kind(warnings))
+        yield notice(f"Interpret {len(of_board)} comparisons with caution.", *_by_kind(warnings))
         return
     for said, boards in shared.items():
-        yield notice(f"{'; '.join(boards)}: read the comparison with care.", *said)
+        yield notice(f"{'; '.join(boards)}: interpret the comparison with caution.", *said)
 
 
 def _by_kind(warnings: Iterable[Guard]) -> Iterable[Content]:
@@ -302,7 +302,7 @@ def _by_kind(warnings: Iterable[Guard]) -> Iterable[Content]:
             yield f"{next(iter(texts.values()))} {advice} ({count})"
             continue
         listed = element("ul", *(element("li", f"{board}: {text}") for board, text in texts.items()))
-        folded = element("details", element("summary", "One by one"), listed)
+        folded = element("details", element("summary", "All warnings"), listed)
         yield join([f"{summary.capitalize()} in {count}. {advice} ", folded])
 
 
@@ -311,16 +311,16 @@ def _comparison_name(guard: Guard) -> str:
 
 
 def derived_note(results: Results, name: str) -> str:
-    """Return a note that names the preset from which a scenario was derived; empty for a preset."""
+    """Return a note that names the preset from which a scenario was derived. The note is empty for a preset."""
     specs = (c.planned.cell.scenario for c in results.cells if c.planned.request.scenario == name and c.planned.cell is not None)
     parent = next((spec.derived_from for spec in specs), "")
     if not parent:
         return ""
-    return f"{name} is derived from {parent}: nobody has published values under it. Compare its methods with each other, not with a paper."
+    return f"{name} is derived from {parent}, so no paper has values for it. Compare its methods with each other, not with a paper."
 
 
 def preset_caption(preset: str, variants: Sequence[PresetVariant], details: str = "") -> Fragment:
-    """Write a table caption: the preset in words, ``details``, and its overrides. Several variants share their preset's name."""
+    """Write a table caption with the preset in words, ``details`` and the overrides. Several variants share the name of their preset."""
     title = variants[0].title if len(variants) == 1 else variants[0].base if variants else preset
     parts: list[Content] = [element("strong", scenario_words(title)), f" – {details}" if details else None]
     if not variants:

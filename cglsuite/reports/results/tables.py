@@ -1,4 +1,4 @@
-"""Compute the numbers of a report as data frames. All functions are pure, so every figure can be recomputed without Jupyter.
+"""Compute the numbers of a report as data frames. All functions are pure, so every number can be recomputed without Jupyter.
 
 Means are over the seeds of a group. ``std`` is the sample standard deviation (``ddof=1``), which is NaN for a single record. All
 performance values are fractions here; pages multiply them by 100 to show percentages.
@@ -37,7 +37,7 @@ def summary(results: Results) -> pd.DataFrame:
 
     Returns:
         One row per group and metric, with columns preset, method, backbone, variant, metric, mean, std, n (records with a value) and
-        records (finished records of the group). A metric without any value in a group has no row there.
+        records (finished records of the group). If a metric has no value in a group, its row is missing.
     """
     rows = []
     by_key = results.frame.set_index("key")
@@ -51,7 +51,7 @@ def summary(results: Results) -> pd.DataFrame:
 
 
 def curves(results: Results, metric: str = "average_performance", *, all_results: Results | None = None) -> pd.DataFrame:
-    """Compute a metric after every task k, from rows 0 to k and the first k columns of the performance matrix.
+    """Compute a metric after every task k from rows 0 to k and the first k columns of the performance matrix.
 
     Task-free streams have no rows in the result.
 
@@ -74,7 +74,7 @@ def curves(results: Results, metric: str = "average_performance", *, all_results
 
 
 def timeline(matrix: NDArray[np.float64], metric: str, reference: Matrix | None = None) -> NDArray[np.float64]:
-    """Compute ``metric`` after each task from a performance matrix ``[T + 1, T]`` and that of the metric's reference method.
+    """Compute ``metric`` after each task from a performance matrix ``[T + 1, T]`` and the matrix of the metric's reference method.
 
     Returns:
         float64 ``[T]``; NaN where the metric is undefined.
@@ -111,7 +111,7 @@ def mean_matrices(results: Results) -> list[tuple[Group, NDArray[np.float64]]]:
 
 
 def problems(results: Results) -> pd.DataFrame:
-    """List the cells without a result, grouped by reason, with columns state, preset, method, backbone, seeds and reason."""
+    """List the cells without a result, grouped by reason. Columns: state, preset, method, backbone, seeds, reason."""
     rows: dict[tuple[str, ...], list[str]] = {}
     for cell in results.cells:
         if cell.done:
@@ -231,7 +231,7 @@ def conditions(results: Results) -> dict[str, str]:
 
 
 def promises(records: Iterable[Record]) -> str:
-    """Describe on which machines the cells of these records give bit-identical results again."""
+    """Describe on which machines the cells of these records can be reproduced bit for bit."""
     return _unique(map(promise, records))
 
 
@@ -264,13 +264,13 @@ def _identity(group: Group) -> dict[str, Any]:
 
 
 def mean_std(values: NDArray[np.float64]) -> dict[str, Any]:
-    """Compute ``mean``, ``std`` (the sample standard deviation, NaN for a single value) and ``n``; the mean of no values is NaN."""
+    """Compute ``mean``, ``std`` (the sample standard deviation, NaN for a single value) and ``n``. The mean of no values is NaN."""
     mean = float(values.mean()) if values.size else np.nan
     return {"mean": mean, "std": float(values.std(ddof=1)) if values.size > 1 else np.nan, "n": int(values.size)}
 
 
 def mean_interval(values: Any, **how: Any) -> dict[str, Any]:
-    """Compute the ends ``low`` and ``high`` of a mean's interval and name its method (``interval``).
+    """Compute the interval of a mean: its ends ``low`` and ``high`` and the name of its method (``interval``).
 
     If the interval is refused, the ends are NaN and ``interval`` is the reason.
 

@@ -1,4 +1,4 @@
-"""Describe presets with overridden switches. Their names end in a hash; this module lists the overrides behind each hash."""
+"""Describe presets with overridden switches. Their names end in a hash, and this module lists the overrides that a hash stands for."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class PresetVariant:
 
     @property
     def changes_text(self) -> str:
-        """All changes as text, such as ``n_tasks = 5, ...``."""
+        """All overrides as text, such as ``n_tasks = 5, ...``."""
         return changes_as_text(self.changes)
 
 
@@ -68,8 +68,8 @@ def value_as_text(value: Any) -> str:
 def preset_variants(cells: Iterable[CellSpec], catalogue: Catalogue) -> dict[str, PresetVariant]:
     """Return the variants of presets among the cells, by name.
 
-    A key counts as changed if all cells of the variant have the same value and it differs from the preset's. Values that the preset itself
-    sets for a method, or leaves to a search, are not changes.
+    A key counts as changed if all cells of the variant have the same value and this value differs from that of the preset. Values that the
+    preset itself sets for a method, or leaves to a search, are not changes.
     """
     from cglsuite.cells.spec import omitted_defaults
 
@@ -98,7 +98,7 @@ def _but_for_seeds(cells: Iterable[CellSpec]) -> Iterable[CellSpec]:
 
 
 def record_variants(records: Iterable[Record], catalogue: Catalogue) -> dict[str, PresetVariant]:
-    """Return the variants of presets among the records, by name, like :func:`preset_variants` does for cells.
+    """Return the variants of presets among the records, by name (see :func:`preset_variants` for cells).
 
     Records whose preset or method is not installed are skipped.
     """
@@ -186,7 +186,7 @@ def _differing_names(changes: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def order_of(record: Record) -> str:
-    """Return the order in which tasks arrived, as a text that is equal if and only if the orders are equal."""
+    """Return the order in which tasks arrived as text. Two texts are equal if and only if the orders are equal."""
     return " | ".join(name for name, _ in tasks_of(record))
 
 
@@ -202,20 +202,20 @@ def place_of(record: Record) -> dict[str, str]:
 
 
 def orders_in_all(records: Sequence[Record]) -> int | None:
-    """Return the number of possible orders if order seeds enumerate all task orders, otherwise ``None``."""
+    """Return the number of possible orders if the order seeds enumerate all task orders, or ``None`` otherwise."""
     if any(record.stream or record.scenario.get("class_order") != "all-tasks" for record in records):
         return None
     return order_count("all-tasks", len(records[0].matrix[0])) if records else None
 
 
 def split_overlap(records: Iterable[Record]) -> float:
-    """Return the ratio of test items to training items, as the median over records; 0 if no record states both numbers."""
+    """Return the median ratio of test items to training items over the records, or 0 if no record states both numbers."""
     counts = [[sum(int(task.get(name) or 0) for task in record.tasks) for name in ("n_test", "n_train")] for record in records]
     return float(np.median(shares)) if (shares := [test / train for test, train in counts if train]) else 0.0
 
 
 def tasks_of(record: Record) -> list[tuple[str, str]]:
-    """Return two names for every task, in order of arrival: one that shows the class order within it, and one independent of that order.
+    """Return two names for every task, in order of arrival. Only the first name depends on the class order within the task.
 
     Both list the task's classes, the first in order of arrival and the second sorted. If tasks share their classes (as domains do), both
     are the task's name.
@@ -252,12 +252,12 @@ def searches_of(outcomes: Sequence[Mapping[str, Any]], cell: Mapping[str, Any]) 
 
 
 def trials_of(outcomes: Sequence[Mapping[str, Any]], cell: Mapping[str, Any]) -> int:
-    """Return the number of settings tried for a cell, which is 1 if no search of the campaign tuned it."""
+    """Return the number of settings tried for a cell. It is 1 if no search of the campaign tuned the cell."""
     return max((len(outcome["candidates"]) for outcome in searches_of(outcomes, cell)), default=1)
 
 
 def overlap_of(outcomes: Sequence[Mapping[str, Any]], records: Iterable[Record]) -> str:
-    """Return a remark if searches used seeds of the records that they tuned; otherwise the empty text."""
+    """Return a remark if searches used seeds of the records that they tuned, or an empty string otherwise."""
     shared = (
         seed
         for record in records
@@ -291,7 +291,7 @@ def _untuned(record: Record, tasks: int | None) -> float:
 
 
 def note(searches: Sequence[Mapping[str, Any]], records: Mapping[str, Sequence[Record]]) -> str:
-    """Describe the trials and scope of the searches behind a leaderboard, or state that there was none.
+    """Describe the trials and the scope of the searches for a leaderboard, or state that there was no search.
 
     Args:
         records: by method label.
@@ -331,7 +331,7 @@ def _reordered_note(outcomes: Sequence[Mapping[str, Any]], records: Mapping[str,
 
 
 def lead(outcome: Mapping[str, Any]) -> tuple[float, float]:
-    """Compute the lead of the chosen candidate over the next best one, with its standard error.
+    """Compute the lead of the chosen candidate over the next best candidate, with its standard error.
 
     The lead is the mean of the differences paired by seed. Both are NaN if no other candidate finished. With one seed, the standard error
     is NaN.
@@ -347,7 +347,7 @@ def lead(outcome: Mapping[str, Any]) -> tuple[float, float]:
 
 
 def best_of_n(searches: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
-    """Compute the expected best validation score among n of a search's N trials.
+    """Compute the expected best validation score of n trials out of the N trials of a search.
 
     Candidates that did not finish on every seed are left out and counted in ``excluded``. ``std`` is over the subsets of n trials.
 

@@ -1,4 +1,4 @@
-"""Leaderboards as data: one per scenario and protocol, one row per method and setting, each mean with its spread, interval and records.
+"""Leaderboards as data: one board per scenario and protocol, one row per method and setting. A mean has a spread, an interval and records.
 
 Pure functions of results. A mean is over the records of a group, as in :func:`cglsuite.reports.results.tables.summary`; its interval is
 over the factors of the design: orders, splits, seeds, or orders crossed with seeds (see :mod:`cglsuite.stats.replication`). Values have the
@@ -50,7 +50,7 @@ LEVEL = 0.95
 
 @dataclass(frozen=True, kw_only=True)
 class Column:
-    """A column of a leaderboard: its definition, its heading and number format, and how its values are computed.
+    """A column of a leaderboard: its definition, its heading, its number format and the computation of its values.
 
     Args:
         name: a metric (which carries its definition) or a column of :func:`cglsuite.cells.results_frame`.
@@ -95,11 +95,11 @@ class Column:
 
     @property
     def heading(self) -> str:
-        """The label, unit and arrow: ``AP (AA), % ↑``."""
+        """The label, the unit and the arrow, as in ``AP (AA), % ↑``."""
         return self.headed(f", {self.unit}" if self.unit else "")
 
     def headed(self, unit: str) -> str:
-        """Join the label and the arrow around a unit that is written separately."""
+        """Join the label and the arrow around a ``unit`` that is formatted separately."""
         return f"{self.label}{unit}{f' {DIRECTIONS[self.better].arrow}' if self.better else ''}"
 
 
@@ -124,7 +124,7 @@ TRIALS = Column(
 
 @dataclass(frozen=True, kw_only=True)
 class Score:
-    """A table entry: the mean, the sample standard deviation (NaN for one record) and the number of records with a value.
+    """One entry of a board: the mean, the sample standard deviation (NaN for one record) and the number of records with a value.
 
     ``low`` and ``high`` are the ends of the mean's interval (``kind``: ``t``, ``BCa`` or ``quasi-F``) over ``units`` values of the design
     ``over``; they are NaN, with the reason in ``refusal``, if there is no interval.
@@ -155,18 +155,19 @@ class Verdict:
     summary: str
 
 
-SECTIONS = ("", "Incomplete: not ranked, since repetitions are missing", "For reference: no competitors, not ranked")
+SECTIONS = ("", "Incomplete: not ranked, because repetitions are missing", "References: not ranked")
 """The sections of a board's rows, with their titles: learners, incomplete learners, references."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Row:
-    """One method on a board: a group of records that differ only in their seeds.
+    """One row of a board, which is a group of records of one method that differ only in their seeds.
 
     Args:
         verdict: ``None`` for the best row and for rows that are not compared. pretraining: the scheme. settings: the values that
             distinguish it from other rows of its family, by dotted key. validation: mean validation performance; NaN if a record lacks it.
-        reference: whether it is a reference rather than a competitor. missing: repetitions it lacks that most rows on its backbone have.
+        reference: whether it is a reference rather than a competitor. missing: number of repetitions that most rows with its backbone have
+        and this row lacks.
     """
 
     group: Group
@@ -202,7 +203,7 @@ class Row:
 
 @dataclass(frozen=True, kw_only=True)
 class Family:
-    """The rows of one method on one backbone and pre-training scheme: a single row, or the settings of a sweep in the order of its axes.
+    """The rows of one method with one backbone and pre-training scheme: a single row, or the settings of a sweep in the order of its axes.
 
     ``numbers``: the positions of the rows on their board.
     """
@@ -217,7 +218,7 @@ class Family:
 
     @property
     def name(self) -> str:
-        """The method's name, with its pre-training if it has any."""
+        """The method's name, followed by its pre-training scheme if it has one."""
         if not self.swept:
             return self.rows[0].group.label
         pretraining = self.rows[0].pretraining
@@ -235,7 +236,7 @@ class Family:
 
     @property
     def selected(self) -> Row | None:
-        """The row chosen without test data: the only row, or the best on validation; ``None`` if validation was not recorded."""
+        """The row chosen without test data: the only row or the best on validation, or ``None`` if validation was not recorded."""
         if not self.swept:
             return self.rows[0]
         place = best_on_validation([row.validation for row in self.rows])
@@ -247,17 +248,17 @@ class Family:
         return (self.selected or self.rows[0]).section
 
     def best(self, column: Column) -> Row | None:
-        """The row with the best mean on test data; ``None`` if no row has a value."""
+        """The row with the best mean on test data, or ``None`` if no row has a value."""
         scored = [row for row in self.rows if column.name in row.scores]
         return max(scored, key=lambda row: column.sign * row.scores[column.name].mean, default=None)
 
     def range(self, column: Column) -> tuple[float, float] | None:
-        """The smallest and largest mean of the family's rows; ``None`` if no row has a value."""
+        """The smallest and the largest mean of the family's rows, or ``None`` if no row has a value."""
         means = [row.scores[column.name].mean for row in self.rows if column.name in row.scores]
         return (min(means), max(means)) if means else None
 
     def place(self, column: Column) -> float | None:
-        """The family's sort key: the mean of the selected row, or the middle of the range if none was selected."""
+        """The family's sort key: the mean of the selected row, or the middle of the range if no row was selected."""
         if self.selected is not None:
             return self.selected.scores[column.name].mean if column.name in self.selected.scores else None
         ends = self.range(column)
@@ -271,9 +272,9 @@ class Board:
     Args:
         preset: its name, which ends in a hash if switches were overridden. title: display name. scenario: the preset's own name.
         dataset, setting: of the scenario.
-        design: the design behind intervals and tests, as text (see :attr:`cglsuite.stats.Layout.description`); empty if methods differ.
+        design: the design of intervals and tests, as text (see :attr:`cglsuite.stats.Layout.description`), or empty if methods differ.
         performance: name of the measure.
-        machines: number of machine classes that made the records; times from different classes are not comparable.
+        machines: number of machine classes on which the records were produced. Times from different classes are not comparable.
     """
 
     preset: str
@@ -294,7 +295,7 @@ class Board:
 
     @property
     def texts(self) -> list[str]:
-        """The text columns next to the method; pre-training is included only if a row has some."""
+        """The text columns next to the method. Pre-training is included only if a row has it."""
         pretrained = any(row.pretraining != NO_PRETRAINING for row in self.rows)
         return ["category", "backbone", *(["pretraining"] if pretrained else [])]
 
@@ -318,18 +319,20 @@ class Board:
 
     @property
     def compared(self) -> tuple[Row, ...]:
-        """The rows that may be compared across methods, best first. None of them was selected on test data."""
+        """The rows that can be compared across methods, best first. None of them was selected on test data."""
         selected = {id(family.selected) for family in self.families}
         return tuple(row for row in self.rows if id(row) in selected)
 
     @property
     def ranked(self) -> tuple[Row, ...]:
-        """The compared learners that have every repetition and a value in the first column, best first."""
+        """The compared learners with all repetitions and a value in the first column, best first."""
         return tuple(row for row in self.compared if row.section == 0 and self.first.name in row.scores)
 
     @cached_property
     def ranks(self) -> dict[int, int]:
-        """The rank of each ranked row, by its position on the board. The best is 1; equal means share the smallest of their ranks."""
+        """The rank of each ranked row, keyed by its position on the board. The best rank is 1, and equal means share the smallest of their
+        ranks.
+        """
         places = {id(row): number for number, row in enumerate(self.rows)}
         levels = [rank_level(row.scores[self.first.name].mean) for row in self.ranked]
         return {places[id(row)]: levels.index(level) + 1 for row, level in zip(self.ranked, levels, strict=True)}
@@ -340,12 +343,12 @@ class Board:
         return list(dict.fromkeys(name for family in self.families for name in family.axes))
 
     def name_of(self, row: Row) -> str:
-        """Return the name of a row in the board's tests."""
+        """Return the name that identifies a row in the board's tests."""
         return row_name(row, len(self.backbones) > 1)
 
     @property
     def first(self) -> Column:
-        """The column that sorts the rows initially."""
+        """The column by which rows are initially sorted."""
         return self.columns[0]
 
     def column(self, name: str) -> Column:
@@ -361,18 +364,18 @@ class Board:
 
 
 def boards(results: Results, catalogue: Catalogue, *, first: bool = False) -> list[Board]:
-    """Build one board per preset with a finished record, in campaign order. With ``first``, boards have only the first column."""
+    """Build one board for each preset with a finished record, in campaign order. If ``first`` is set, boards have only the first column."""
     presets = list(dict.fromkeys(group.preset for group in results.groups))
     return [_board(results, catalogue, preset, first) for preset in presets]
 
 
 def board_frame(board: Board) -> pd.DataFrame:
-    """Return a board as a table with one row per method and setting: its identity, ``records``, and the unrounded numbers of every column.
+    """Return a board as a data frame with one row per method and setting, ``records``, and the unrounded numbers of every column.
 
     Returns:
         Columns rank (empty where a row has none), preset, method, backbone, variant, one per axis of a sweep (its dotted key), category,
         pretraining (if a row has some), records, missing (repetitions), and ``<column>_mean``, ``_std``, ``_n``; for metrics also ``_low``,
-        ``_high`` (of the mean, at :data:`LEVEL`) and ``_units`` (replicates behind the interval). NaN if there is no value.
+        ``_high`` (of the mean, at :data:`LEVEL`) and ``_units`` (replicates of the interval). NaN if there is no value.
     """
     rows = []
     for number, row in enumerate(board.rows):
@@ -395,7 +398,7 @@ def board_frame(board: Board) -> pd.DataFrame:
 
 
 def axis_value(row: Row, axis: str) -> float | int | str:
-    """Return a row's value on an axis. Numbers are unchanged and other values become text; empty if the method does not vary in it."""
+    """Return a row's value on an axis as a number or as text. It is empty if the method does not vary on this axis."""
     value = row.settings.get(axis, "")
     return value if isinstance(value, (int, float)) and not isinstance(value, bool) else value_as_text(value)
 
@@ -535,7 +538,7 @@ class _Designs:
         self._places_of: dict[bytes, Layout | Refused] = {}
 
     def of(self, values: NDArray[np.float64]) -> Layout:
-        """The design of a column, float64 [number of records] with NaN if a record has no value.
+        """Return the design of a column, given its values (float64 [number of records], NaN for records without a value).
 
         Raises:
             Refused: as :func:`cglsuite.stats.layout`.
@@ -635,7 +638,7 @@ SHADES = 5
 
 @dataclass(frozen=True, kw_only=True)
 class Standing:
-    """One method's ranks in all scenarios.
+    """The ranks of one method in all scenarios.
 
     Args:
         name: the method, with its backbone if any scenario has several. families: its rows by the board's preset.
@@ -659,12 +662,12 @@ class Standing:
 
     @property
     def mean_rank(self) -> float:
-        """The mean rank over the shared scenarios; infinite if the method has no ranks."""
+        """The mean rank over the shared scenarios. It is infinite if the method has no ranks."""
         return sum(self.ranks.values()) / len(self.ranks) if self.ranks else math.inf
 
 
 def standings(boards: Sequence[Board]) -> list[Standing]:
-    """Return all methods with a score: first by mean rank, then those without ranks (most scenarios first), then references."""
+    """Return all methods with a score: ranked methods by mean rank, then methods without a rank (most scenarios first), then references."""
     several = any(len(board.backbones) > 1 for board in boards)
     families: dict[str, dict[str, Family]] = {}
     scores: dict[str, dict[str, float]] = {}
@@ -689,7 +692,7 @@ def standings(boards: Sequence[Board]) -> list[Standing]:
 
 
 def shared_scenarios(scores: Mapping[str, Mapping[str, Any]], least: int = 2) -> list[str]:
-    """Return the scenarios in which every method has a score, leaving out as few methods as needed to get ``least`` scenarios.
+    """Return the scenarios in which every method has a score. As few methods as possible are left out to get ``least`` scenarios.
 
     Methods with the fewest scenarios are left out first.
 
@@ -710,7 +713,7 @@ def shared_scenarios(scores: Mapping[str, Mapping[str, Any]], least: int = 2) ->
 
 
 def across(boards: Sequence[Board], *, heading: bool = True) -> Fragment | None:
-    """Build a table of methods by scenarios, shaded within each scenario; ``None`` with fewer than two scenarios or methods.
+    """Build a table of methods by scenarios, shaded within each scenario, or return ``None`` for fewer than two scenarios or methods.
 
     With ``heading``, the table is a separate section.
     """
@@ -729,11 +732,15 @@ def across(boards: Sequence[Board], *, heading: bool = True) -> Fragment | None:
         rank = exact_cell(number_text(standing.mean_rank, 1), value=standing.mean_rank) if standing.ranks else number_cell(None)
         rows.append([row_head(standing.name), rank, *(_score(board, standing.families.get(board.preset)) for board in boards)])
     over = "all scenarios" if len(shared) == len(boards) else f"the {len(shared)} of {len(boards)} scenarios that these methods share"
-    about = f"Mean ranks are over {over}; methods that lack one of them, or a repetition there, have none. " if shared else ""
+    about = (
+        f"Mean ranks are over {over}. Methods without a result or with a missing repetition in one of them have none. " if shared else ""
+    )
     about += "Scores of different scenarios are not comparable and are never averaged. Darker is better within a column."
     if any(family.swept for board in boards for family in board.families):
-        about += " Of a sweep the setting that validation chose is ranked (v); where validation was not kept, the range over the settings "
-        about += "stands here without a rank."
+        about += (
+            " In a sweep, the setting chosen by validation is ranked (v). If validation performance was not recorded, the range over the "
+        )
+        about += "settings is shown without a rank."
     if not heading:
         return element("div", table(head, rows, about), class_="across")
     title = element("h3", "Across scenarios", id="across-title")

@@ -1,4 +1,5 @@
-"""A leaderboard as files: CSV, a LaTeX table (booktabs) and BibTeX, built row by row so that a page can offer the rows it shows.
+"""Export a leaderboard as CSV, as a LaTeX table (booktabs) and as BibTeX. Files are built row by row, so a page can export the rows it
+shows.
 
 Texts from plugins and records are escaped for each file format: a spreadsheet reads no cell as a formula, LaTeX reads no text as a command,
 and no text ends a BibTeX entry.
@@ -59,7 +60,7 @@ _DOI = re.compile(r"\b(10\.\d{4,9}/[-._;()/:A-Za-z0-9]*[A-Za-z0-9])")
 
 @dataclass(frozen=True)
 class Piece:
-    """A piece of a file. It is hidden together with ``column``, and replaced by ``best`` if the row is best in that column."""
+    """A piece of a file. It is hidden together with ``column``, and is replaced by ``best`` if the row is the best in that column."""
 
     text: str
     column: str = ""
@@ -68,7 +69,7 @@ class Piece:
 
 @dataclass(frozen=True, kw_only=True)
 class Download:
-    """A file in pieces: ``head``, the pieces of each row in board order, and ``foot``.
+    """A file in pieces: ``head``, then the pieces of each row in board order, then ``foot``.
 
     With ``once``, a piece shared by several rows appears once. ``shown``: the file's columns when the page runs
     without its script. ``best``: the rows with the best mean in each of these columns.
@@ -110,12 +111,12 @@ def file_stem(preset: str) -> str:
 
 
 def latex_text(text: str) -> str:
-    """Escape a text for LaTeX. The result is on one line with balanced braces, so it also fits a BibTeX field."""
+    """Escape text for LaTeX. The result is a single line with balanced braces, so it can also be used in a BibTeX field."""
     return "".join(_LATEX.get(c, c) for c in single_line(text))
 
 
 def single_line(text: str) -> str:
-    """Remove control characters from a text and join it into one line."""
+    """Remove control characters from text, and join it into a single line."""
     return " ".join(plain_text(text).split())
 
 
@@ -179,8 +180,8 @@ def _latex(board: Board) -> Download:
     )
 
 
-_OF_SWEEPS = "rows of one method are the settings of a sweep, of which only the one that validation chose can be bold"
-_BOLD = "bold: the best mean of a metric among these rows, incomplete ones and reference methods aside"
+_OF_SWEEPS = "rows of one method are the settings of a sweep; only the setting chosen by validation can be bold"
+_BOLD = "bold: the best mean of a metric among these rows, excluding incomplete rows and reference methods"
 
 
 def _ranked(column: Column) -> bool:
@@ -317,7 +318,7 @@ class _Entry:
     mark: Mark
 
     def text(self, spread: str) -> tuple[str, str]:
-        """Mean and spread as text; the spread is empty if there is none."""
+        """The mean and the spread as text. The spread is empty if there is none."""
         half = {"std": self.score.std, "interval": (self.score.high - self.score.low) / 2, "none": float("nan")}[spread]
         return self._shown(self.score.mean), "" if half != half else self._shown(half)
 
@@ -348,7 +349,7 @@ class ResultsTable:
 
     @property
     def frame(self) -> pd.DataFrame:
-        """Return a row per cell and metric: the unrounded mean, std, n, interval (low, high) and the mark."""
+        """Return one row per cell and metric, with the unrounded mean, std, n, interval (low, high) and mark."""
         return pd.DataFrame(
             [
                 {self.axes[0]: row, self.axes[1]: column, "metric": name}
@@ -367,7 +368,7 @@ class ResultsTable:
         return buffer.getvalue()
 
     def to_markdown(self) -> str:
-        """Return a Markdown pipe table. The best are bold; those that do not differ significantly from them are in italics."""
+        """Return a Markdown pipe table. The best values are bold; values that do not differ significantly from them are in italics."""
         heads = [self._heading(column, metric) for column, metric in self._pairs()]
         body = [[row, *(self._marked(row, column, metric) for column, metric in self._pairs())] for row in self.rows]
         lines = [[self.axes[0], *heads], ["---", *("---:" for _ in heads)], *body]
@@ -383,7 +384,7 @@ class ResultsTable:
         return f"{star}{mean}{star}{f' ± {spread}' if spread else ''}"
 
     def to_latex(self) -> str:
-        """Return a ``tabular`` for booktabs. The best are bold; those that do not differ significantly from them are underlined."""
+        """Return a ``tabular`` for booktabs. The best values are bold; values that do not differ significantly from them are underlined."""
         several = len(self.columns) > 1 and len(self.metrics) > 1
         groups = [rf"\multicolumn{{{len(self.metrics)}}}{{c}}{{{latex_text(column)}}}" for column in self.columns]
         rules = [rf"\cmidrule(lr){{{2 + n * len(self.metrics)}-{1 + (n + 1) * len(self.metrics)}}}" for n in range(len(self.columns))]
@@ -435,7 +436,7 @@ def results_table(
     metrics: Sequence[str] = (),
     spread: str = "std",
 ) -> ResultsTable:
-    """Build a table of the results of a campaign or store.
+    """Build a table of the results of a campaign or a store.
 
     Args:
         rows, columns: one of :data:`AXES` each. metrics: as :func:`cglsuite.specs.metric_named` reads them; default: the first of
@@ -509,10 +510,10 @@ def _marks(board: Board, column: Column, by_key: pd.DataFrame, missing_marks: di
     if len(learners) < 2 or not column.better:
         return {}
     if any(family.selected is None for family in learners):
-        missing_marks[f"{board.title}: nothing is marked, since the best variant of a method would be selected on test data."] = None
+        missing_marks[f"{board.title}: nothing is marked, because the best variant of a method would be selected on test data."] = None
         return {}
     if any(family.swept for family in learners):
-        missing_marks[f"{board.title}: of the settings of one method, only the one that validation chose can be marked."] = None
+        missing_marks[f"{board.title}: among the settings of a method, only the one chosen by validation can be marked."] = None
     means = {n: column.sign * row.scores[column.name].mean for n, row in rivals.items()}
     best = max(means.values())
     marks: dict[int, Mark] = {n: "best" for n, mean in means.items() if mean == best}
@@ -527,7 +528,7 @@ def _marks(board: Board, column: Column, by_key: pd.DataFrame, missing_marks: di
             continue
         (other,) = pair - {first}
         if test["refused"]:
-            missing_marks[f"{board.title}: no test tells {column.label} apart ({test['refused']})."] = None
+            missing_marks[f"{board.title}: {column.label} cannot be tested ({test['refused']})."] = None
         elif other not in marks and not test["p_adjusted"] <= 1.0 - LEVEL:
             marks[other] = "tied"
     return marks
@@ -537,7 +538,7 @@ def _notes(metrics: Sequence[Column], spread: str, missing_marks: Mapping[str, N
     if SPREADS[spread]:
         yield f"Mean ± {SPREADS[spread]}."
     how = f"all pairs, Holm, {1 - LEVEL:.0%}"
-    yield f"Marked: the best mean of the learners, and those that the design's test does not tell from it ({how})."
+    yield f"Marked: the best mean of the learners, and the means that do not differ significantly from it in the design's test ({how})."
     yield from (f"{_head(metric)}: {metric.name} = {metric.formula or metric.summary}." for metric in metrics)
     yield from missing_marks
 

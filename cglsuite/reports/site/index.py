@@ -1,4 +1,4 @@
-"""The index of a campaign's reports: links to them, sortable and filterable leaderboards, method cards, provenance and downloads.
+"""The index page of a campaign: links to its reports, leaderboards to sort and filter, method cards, provenance and downloads.
 
 The page is one file and fetches nothing: all content, including the downloads, is in the HTML. Its security policy allows only its own
 script (by hash), which sorts and hides rows and updates the downloads to match the visible table.
@@ -80,7 +80,7 @@ def site_html(
 
     Args:
         rendered: the outcome of each report. results: the campaign's; ``None`` if unavailable, with the reason in ``problem``.
-        outdated: pages of reports that the campaign no longer names. shown_boards: as for :func:`key_results`.
+        outdated: pages of reports that the campaign no longer includes. shown_boards: as for :func:`key_results`.
     """
     if shown_boards is None:
         shown_boards = boards(results, catalogue) if results is not None else []
@@ -110,7 +110,7 @@ def site_page(
 
 
 def written() -> str:
-    """Return a line with the time and version with which a page was written."""
+    """Return a line that states when, and by which version of cglsuite, a page was written."""
     return f"written {time.strftime('%Y-%m-%d %H:%M UTC', time.gmtime())} by cglsuite {__version__}"
 
 
@@ -122,7 +122,7 @@ def boards_page(
     footer: str,
     status: Literal["done", "failed"] = "done",
 ) -> str:
-    """Render a page from HTML fragments, with the boards' script if there are any boards."""
+    """Render a page from HTML fragments. The script for boards is included if there are any boards."""
     page = Page(title=title, status=status, footer=(footer,))
     if not shown_boards:
         return document_html(page, join(parts), css=asset("site.css"))
@@ -131,7 +131,7 @@ def boards_page(
 
 
 def board_data(board: Board, files: Sequence[Download]) -> dict[str, Any]:
-    """Collect sort and filter values and download pieces for the page's script, as JSON types. Missing values are ``null``."""
+    """Collect the sort values, filter values and download pieces for the page's script as JSON types. Missing values are ``null``."""
     return {
         "columns": {column.name: column.better for column in board.columns},
         "first": [*_first_columns(board)],
@@ -198,12 +198,16 @@ def _reports(rendered: Sequence[RenderedReport], outdated: Sequence[str]) -> Fra
         words("reason", lambda report: plain_text(report.reason), "long"),
     ]
     links = [content for name in outdated for content in (" ", element("a", name, href=name))]
-    old = element("p", "Left over, since the campaign no longer names these reports:", *links, class_="note") if outdated else None
+    old = (
+        element("p", "Left over from earlier runs (the campaign no longer includes these reports):", *links, class_="note")
+        if outdated
+        else None
+    )
     return part("reports", "Reports", framed(rendered, columns), old)
 
 
 def leaderboards(results: CampaignResults, catalogue: Catalogue, shown_boards: Sequence[Board], *, datasets: bool = False) -> Fragment:
-    """Render a section with boards, their controls and their methods. ``datasets``: add links to the pages of data sets."""
+    """Render a section with boards, their controls and their methods. ``datasets`` adds links to the pages of data sets."""
     if not shown_boards:
         return join([part("leaderboards", "Leaderboards", empty(NOTHING_DONE)), _methods(results, catalogue)])
     items = [element("li", element("a", board.title, href=f"#{anchor('board', board.preset)}")) for board in shown_boards]
@@ -218,7 +222,7 @@ def leaderboards(results: CampaignResults, catalogue: Catalogue, shown_boards: S
 
 
 def boards_grid(shown_boards: Sequence[Board]) -> Fragment | None:
-    """Draw a heat map of every method's first metric on each board, in percent; ``None`` for fewer than three boards."""
+    """Draw a heat map of every method's first metric on each board, in percent, or return ``None`` for fewer than three boards."""
     cells: dict[tuple[str, str], float] = {}
     for board in shown_boards:
         for family in board.families if board.first.unit == "%" else ():
@@ -246,7 +250,7 @@ def dataset_page_name(dataset: str) -> str:
 
 
 def board_controls(shown_boards: Sequence[Board]) -> Fragment:
-    """Render the filters over all boards. They are hidden until their script has started."""
+    """Render the filters that apply to all boards. They are hidden until their script has started."""
     rows = [row for board in shown_boards for row in board.rows]
     fields = [element("label", "text", Fragment('<input type="search" id="filter-words" autocomplete="off" spellcheck="false">'))]
     choices = {
@@ -273,7 +277,7 @@ def board_controls(shown_boards: Sequence[Board]) -> Fragment:
 
 
 def board_links(files: Sequence[Download]) -> Fragment:
-    """Render links to the downloads, whose files are embedded in the page."""
+    """Render links to the downloads, which are embedded in the page."""
     links = [
         element("a", file.label, href=f"data:{file.media};charset=utf-8;base64,{_base64(file.text)}", download=file.name, data_file=number)
         for number, file in enumerate(files)
@@ -313,7 +317,7 @@ def part(name: str, title: str, *content: Fragment | None) -> Fragment:
 
 @dataclass(frozen=True, kw_only=True)
 class Finding:
-    """The key result of one scenario on one backbone.
+    """The key result of one scenario with one backbone.
 
     Args:
         title: the scenario's title. best: the best learner, empty if none has a value. sentences: plain text.
@@ -325,7 +329,7 @@ class Finding:
 
 
 def key_results(results: CampaignResults, catalogue: Catalogue, shown_boards: Sequence[Board] | None = None) -> Fragment | None:
-    """Render a section with the findings of every scenario, reproduced values and warnings; ``None`` without a finished cell.
+    """Render a section with the findings of every scenario, the reproduced values and warnings, or return ``None`` if no cell is finished.
 
     ``shown_boards``: the boards of these results, if already computed.
     """
@@ -345,7 +349,7 @@ def _best_line(messages: Sequence[Finding]) -> Iterable[str]:
 
 
 def findings(results: Results, catalogue: Catalogue, shown_boards: Sequence[Board] | None = None) -> list[Finding]:
-    """Compute one finding per scenario and backbone, in leaderboard order; ``shown_boards`` as for :func:`key_results`."""
+    """Compute one finding per scenario and backbone, in leaderboard order. See :func:`key_results` for ``shown_boards``."""
     every = boards(results, catalogue, first=True) if shown_boards is None else shown_boards
     return [_finding(results, board, backbone) for board in every for backbone in board.backbones]
 
@@ -384,7 +388,7 @@ def _finding_of_sweep(results: Results, board: Board, title: str, families: Sequ
         for family in learners:
             if family.swept and (best := family.best(board.first)) is not None:
                 selected = f"{best.group.label} with {_value(board, best)}{_gap_at_equal_settings(board, best, rows)}"
-                sentences.append(f"Best of {len(family.rows)} {family.method} by test performance, optimistic: {selected}.")
+                sentences.append(f"Best of {len(family.rows)} settings of {family.method} by test performance (optimistic): {selected}.")
         return Finding(title=title, best="", sentences=tuple(sentences))
     by_selected = {id(family.selected): family for family in families}
     compared = [row for row in board.compared if id(row) in by_selected and board.first.name in row.scores]
@@ -393,7 +397,7 @@ def _finding_of_sweep(results: Results, board: Board, title: str, families: Sequ
     bound = upper_bound_of(best.group, [row.group for row in rows])
     others = [row for row in compared if row is not best and row.method != UPPER_BOUND]
     others += [row for row in rows if bound is not None and row.group is bound]
-    how = f"of its {len(family.rows)} settings the one that validation chose" if family.swept else ""
+    how = f"setting chosen by validation out of {len(family.rows)}" if family.swept else ""
     sentences = [*_standing(results, board, [best], others, [best, *others], rivals=len(learners), how=how), *sentences]
     return Finding(title=title, best=best.group.label, sentences=tuple(sentences))
 
@@ -479,7 +483,7 @@ def _tests(results: Results, board: Board, best: Row, family: Sequence[Row]) -> 
 
 
 def published_line(results: CampaignResults) -> Iterable[str]:
-    """Count the reproduced values among published values without a known artefact; empty if none has a verdict."""
+    """Count the reproduced values among the published values that are not known artefacts. The line is empty if none has a verdict."""
     judged = [row for row in as_rows(counted(compare(results))) if row["verdict"] in AGREEMENTS]
     if judged:
         papers = join_names(list(dict.fromkeys(str(row["paper"]) for row in judged)))
@@ -490,14 +494,14 @@ def published_line(results: CampaignResults) -> Iterable[str]:
 
 
 def warning_lines(results: CampaignResults) -> Iterable[str]:
-    """List every kind of warning once, with its number of scenarios. The notices contain the details."""
+    """List every kind of warning once, with its number of scenarios. Details are in the notices."""
     kinds: dict[str, set[tuple[str, str]]] = {}
     for guard in guards(results):
         kinds.setdefault(guard.summary, set()).add((guard.preset, guard.backbone))
     scenarios = len({(group.preset, group.backbone) for group in results.groups})
     cautions = [f"{summary} ({len(warnings)} of {scenarios} comparisons)" for summary, warnings in kinds.items()]
     if cautions:
-        yield f"Read with care: {'; '.join(cautions)}."
+        yield f"Caution: {'; '.join(cautions)}."
 
 
 # One page per data set of a campaign: what it is, how the campaign's scenarios divide it into tasks, and its leaderboards.
@@ -521,7 +525,7 @@ def dataset_pages(
 
 def _page(campaign: Campaign, catalogue: Catalogue, results: CampaignResults, dataset: str, anatomy: str, shown: Sequence[Board]) -> str:
     back = element("p", element("a", campaign.title or campaign.name, href="index.html"), class_="kind")
-    link = element("a", "What the tasks are made of", href=anatomy)
+    link = element("a", "Composition of the tasks", href=anatomy)
     more = element("p", link, ": class shares, drift, label homophily, degrees, and published statistics.") if anatomy else None
     parts = [
         element("header", element("h1", dataset), back, dataset_facts(catalogue, dataset), *notices(results)),
@@ -532,7 +536,7 @@ def _page(campaign: Campaign, catalogue: Catalogue, results: CampaignResults, da
 
 
 def dataset_facts(catalogue: Catalogue, dataset: str) -> Fragment:
-    """Show what a data set's plugin declares about the data set."""
+    """Show the facts that a data set's plugin declares about it."""
     entry = next((entry for entry in catalogue.entries("dataset") if entry.name == dataset), None)
     if entry is None:
         return element("p", "No installed plugin provides this data set.", class_="note")
@@ -554,14 +558,14 @@ def _tasks(shown: Sequence[Board]) -> Fragment:
 
 
 def tasks_table(rows: Iterable[Sequence[Fragment]]) -> Fragment:
-    """Tabulate the numbers of tasks, classes and items in a data set's scenarios, with one :func:`tasks_row` each."""
+    """Tabulate the numbers of tasks, classes and items in the scenarios of a data set, with one :func:`tasks_row` per scenario."""
     head = [head_cell("scenario", "name"), head_cell("setting"), head_cell("tasks", "number"), head_cell("classes per task", "number")]
     head += [head_cell(f"{name} items per task", "number") for name in ("training", "validation", "test")]
-    return table(head, rows, "Smallest and largest over the tasks; task sizes depend on the order of classes.")
+    return table(head, rows, "Ranges over the tasks. Task sizes depend on the class order.")
 
 
 def tasks_row(board: Board) -> list[Fragment]:
-    """Return the numbers for a board's scenario. Ranges are over the tasks of its first record."""
+    """Return the numbers for the scenario of a board. Ranges are over the tasks of its first record."""
     record = next(record for row in board.rows for record in row.records)
     classes = [len(task.get("classes") or ()) for task in record.tasks]
     cells = [element("td", board.setting), number_cell(len(record.tasks) or _columns(record), 0), _datasets_range(classes)]
@@ -597,8 +601,8 @@ def render_campaign(
 ) -> list[RenderedReport]:
     """Render every ``[[report]]`` of a campaign (default: ``campaign_report``) and an ``index.html`` with its leaderboards.
 
-    Nothing is trained unless a report's parameters say so. A failed report does not stop the others. Complete pages are kept if records,
-    notebook, parameters and code are unchanged.
+    Nothing is trained unless a report's parameters request it. A failed report does not stop the others. Complete pages are kept if
+    records, notebook, parameters and code are unchanged.
 
     Args:
         campaign: the campaign's file. store: where the records are; default ``$CGLSUITE_STORE``, else ``./.cglsuite``.
@@ -679,7 +683,7 @@ def _render_index(
     only: Sequence[str],
     catalogue: Catalogue,
 ) -> RenderedReport:
-    """Write the index and the pages of data sets. The index says why if leaderboards are unavailable.
+    """Write the index and the pages of data sets. If leaderboards are unavailable, the index states the reason.
 
     If a page cannot be written, an earlier index is removed.
     """

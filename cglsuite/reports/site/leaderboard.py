@@ -1,4 +1,4 @@
-"""The leaderboard on pages: its tables, a card per method, and the records behind every row.
+"""The leaderboard on a page: its tables, a card for each method, and the records behind every row.
 
 Formats what :mod:`cglsuite.reports.site.boards` computes. The same pieces serve the notebook and the index of a campaign, whose script adds
 sorting and filtering; the content is complete without it.
@@ -36,7 +36,7 @@ _NOT_SIGNIFICANT = "not significant"
 
 
 def anchor(kind: str, name: str) -> str:
-    """Return the HTML id of an element."""
+    """Return the HTML id of an element on the page."""
     return f"{kind}-{re.sub(r'[^A-Za-z0-9._-]+', '-', name)}"
 
 
@@ -119,7 +119,7 @@ def how_to_read(machines: str = "on the machines listed under each table's prove
 
 
 def board_caption(results: Results, board: Board, *, campaign: bool = True) -> Fragment:
-    """Describe a board's measure, intervals and overridden switches and, with ``campaign``, how its methods were tuned."""
+    """Describe a board's measure, intervals and overridden switches. With ``campaign``, also describe how its methods were tuned."""
     backbones = f"backbone {board.backbones[0]}; " if len(board.backbones) == 1 else ""
     variant = results.variants.get(board.preset)
     changed = (
@@ -148,16 +148,16 @@ def _tests_note(board: Board) -> str | None:
 
 
 def _sweeps_note(board: Board) -> str | None:
-    """How a sweep's settings are shown, and which of them is compared."""
+    """State how the settings of a sweep are shown, and which of them is compared."""
     swept = [family for family in board.families if family.swept]
     if not swept:
         return None
-    said = ["The settings of one method share a row, with the range of their means; below the table they unfold."]
+    said = ["The settings of a method share a row, which shows the range of their means. All settings are listed below the table."]
     if any(family.selected is not None for family in swept):
-        said.append("The setting that validation chose is compared with other methods.")
+        said.append("The setting chosen by validation is compared with other methods.")
     if unchosen := [family.method for family in swept if family.selected is None]:
-        said.append(f"Validation performance was not kept for {', '.join(dict.fromkeys(unchosen))}: the best setting by test")
-        said.append("performance is optimistic and is compared with nothing.")
+        said.append(f"Validation performance was not recorded for {', '.join(dict.fromkeys(unchosen))}: the best setting by test")
+        said.append("performance is optimistic and is not compared with other methods.")
     return " ".join(said)
 
 
@@ -234,7 +234,7 @@ def _sweep_cells(family: Family, board: Board, axis: _Axis | None, context: Boar
     if selected is not None:
         said = f"{selected.group.variant} chosen by validation"
     else:
-        said = f"best of {len(family.rows)} by test performance, optimistic: {best.group.variant}" if best is not None else ""
+        said = f"best of {len(family.rows)} by test performance (optimistic): {best.group.variant}" if best is not None else ""
     title = selected.verdict.summary if selected is not None and selected.verdict is not None else None
     about = [element("span", many, class_="quiet"), element("br"), element("span", said, class_="why")]
     if selected is not None and selected.verdict is not None and selected.verdict.significant is False:
@@ -269,7 +269,7 @@ def _range_cell(family: Family, column: Column) -> Fragment:
 
 
 def _settings(board: Board, context: BoardContext) -> list[Fragment]:
-    """Every sweep of a board, folded: its picture, and a row per setting with the values on the axes."""
+    """Render the sweeps of a board, collapsed, each with its picture and one row per setting with the values on the axes."""
     parts = []
     for family in board.families:
         if not family.swept:
@@ -302,7 +302,7 @@ _MAX_LABELS = 12
 
 
 def sweep_picture(family: Family, column: Column, ends: tuple[float, float] | None = None, *, labelled: bool = False) -> Fragment | None:
-    """Draw the means of a sweep: a curve over one axis, a heat map over two, or points for more. The chosen setting is framed.
+    """Draw the means of a sweep as a curve (one axis), a heat map (two axes) or points (more axes). The chosen setting is framed.
 
     Args:
         ends: the scale shared by the rows of a board (default: the range of the means). labelled: draw it large, with axis values.
@@ -437,7 +437,7 @@ def _method_cell(row: Row, context: BoardContext) -> Fragment:
 
 
 def missing_badge(missing: int, records: int) -> Fragment | None:
-    """Show how many repetitions a row lacks, on a line below the name of its method."""
+    """Show, on a line below the method's name, how many repetitions of a row are missing."""
     if not missing:
         return None
     text = f"{missing} of {missing + records} repetitions missing"
@@ -508,7 +508,7 @@ class _Axis:
         self._column = board.first
 
     def scale(self) -> Fragment:
-        """The axis of the cells below, with two or more round numbers."""
+        """Draw the axis of the cells below, labelled with two or more round numbers."""
         ticks, digits = _ticks(self._low * self._column.scale, self._high * self._column.scale)
         parts = [self._line(self.MARGIN, self.WIDTH - self.MARGIN, 16, "rail")]
         for tick in ticks:
@@ -518,7 +518,7 @@ class _Axis:
         return self._picture(parts, f"scale from {_shown(self._low, self._column)} to {_shown(self._high, self._column)}")
 
     def cell(self, score: Score | None) -> Fragment:
-        """A dot at the mean with a line for the interval; an arrow at the edge for a mean off the scale."""
+        """Draw a dot at the mean and a line for the interval. An arrow at the edge stands for a mean off the scale."""
         if score is None:
             return element("td", class_="plot")
         middle = self.HEIGHT / 2
@@ -577,7 +577,7 @@ def _without_result(results: Results, board: Board) -> Fragment | None:
 
 
 def _records(board: Board) -> Fragment:
-    """Every record behind a board, folded: key, seeds, sources, and the environment by number."""
+    """List all records of a board, collapsed, with key, seeds, sources and the number of their environment."""
     every = [record for row in board.rows for record in row.records]
     environments = {canonical(_environment(record)): _environment(record) for record in every}
     numbers = {text: number for number, text in enumerate(environments, start=1)}
@@ -598,7 +598,7 @@ def _records(board: Board) -> Fragment:
 
 
 def _records_of_setting(row: Row, machines: Mapping[str, int], name: str) -> Fragment:
-    """The records of one setting of a sweep: seeds and key of each, below what they share."""
+    """List the records of one setting of a sweep, with the seeds and the key of each below the facts that they share."""
     shared: dict[str, list[Record]] = {}
     for record in row.records:
         short, _ = _code_hashes(record)
@@ -616,7 +616,7 @@ def _seeds(record: Record) -> str:
 
 
 def _code_hashes(record: Record) -> tuple[str, str]:
-    """The hashes of the code behind a record: shortened, with the full hash and role of each on hover."""
+    """Show the shortened hashes of the code that produced a record. Each shows the full hash and the role on hover."""
     core, plugins = record.provenance["core"], record.provenance["plugins"]
     parts = [f"cglsuite {core['version']}"]
     parts += [f"{p.get('role', 'plugin')}: {p.get('distribution', 'unknown')} {p['version']}" for p in plugins]
@@ -645,7 +645,7 @@ def _environment(record: Record) -> dict[str, str]:
 
 
 def method_cards(results: Results, catalogue: Catalogue) -> Fragment:
-    """Render a card per method with a result: summary, citations, provider, and every hyper-parameter value used in these records."""
+    """Render a card for each method with a result: its summary, citations, provider, and all hyper-parameter values in these records."""
     known = {entry.name: entry for entry in catalogue.entries("method")}
     methods = list(dict.fromkeys(group.method for group in results.groups))
     cards = [_card(name, known.get(name), results) for name in methods]
@@ -670,7 +670,7 @@ def _card(name: str, entry: Entry | None, results: Results) -> Fragment:
 
 
 def method_facts(entry: Entry | None) -> dict[str, str]:
-    """Show what a method's plugin declares about the method; empty if no plugin provides it."""
+    """Return the facts that a method's plugin declares about it. The result is empty if no plugin provides the method."""
     if entry is None:
         return {}
     spec: Any = entry.spec
@@ -704,7 +704,7 @@ Used = dict[str, dict[str, list[str]]]
 
 
 def settings_used(method: str, groups: Iterable[Group], title: Callable[[str], str], used: Used | None = None) -> Used:
-    """Collect the hyper-parameters of a method in the records of ``groups`` and add them to those in ``used``."""
+    """Collect the hyper-parameters of a method in the records of ``groups``, and add them to ``used``."""
     used = {} if used is None else used
     for group in groups:
         if group.method == method:
@@ -716,7 +716,7 @@ def settings_used(method: str, groups: Iterable[Group], title: Callable[[str], s
 
 
 def settings_table(declared: Iterable[Any], used: Used) -> Fragment:
-    """Render a method's declared hyper-parameters with the values used in the records."""
+    """Render the hyper-parameters that a method declares, with the values used in the records."""
     left = dict(used)
     rows = [_setting_row(h.name, value_text(h.default), h.doc, left.pop(h.name, {})) for h in declared]
     rows += [_setting_row(name, "–", "no longer declared", values) for name, values in left.items()]

@@ -1,3 +1,3 @@
-"""Studies: what the notebooks compute, draw and show, by subject."""
+"""Studies, by subject: the computations, figures and tables of the notebooks."""
 
 from __future__ import annotations

@@ -72,7 +72,7 @@ def published(results: Results) -> Fragment:
 _POINTS = (1, 1.0)
 _RULE = (
     "difference = ours − published, in points; equivalent: its 90% interval lies within the margin (2 points, 3 for differences of "
-    "performance); different: p ≤ 0.05 by Welch's test, Holm over the rows of a table; smallest margin: that would be met"
+    "performance); different: p ≤ 0.05 by Welch's test, Holm over the rows of a table; smallest margin: at which it is equivalent"
 )
 
 
@@ -83,12 +83,14 @@ def _verdict_counts(frame: pd.DataFrame) -> str:
     parts = [f"{counts[verdict]} {verdict}" for verdict in (*AGREEMENTS, "no verdict") if verdict in counts]
     text = f"Of {len(known)} means: {', '.join(parts)}" if parts else ""
     values = "published value is" if marked == 1 else "published values are"
-    return "; ".join(filter(None, (text, f"{marked} {values} not counted, for reasons in the footnotes" if marked else "")))
+    return "; ".join(filter(None, (text, f"{marked} {values} not counted, for the reasons in the footnotes" if marked else "")))
 
 
 def _spreads(frame: pd.DataFrame) -> str:
     """What published standard deviations were computed over."""
-    return " ".join(f"{name}'s deviations are assumed to be over {paper_named(name).spread}." for name in dict.fromkeys(frame["paper"]))
+    return " ".join(
+        f"{name}'s standard deviations are assumed to be over {paper_named(name).spread}." for name in dict.fromkeys(frame["paper"])
+    )
 
 
 def _footnotes(frame: pd.DataFrame) -> list[str]:
@@ -128,25 +130,25 @@ def overview(results: Results, key: Fragment | None = None, test: str = "t") -> 
 
 
 def progress(results: Results, test: str = "t") -> Fragment:
-    """Show the campaign's progress, the warnings, and the declared test with the digest of its question (collapsed)."""
+    """Show the campaign's progress and warnings, and (collapsed) the declared test with the digest of its question."""
     question = comparison.study(results, Question(test=test)).question
     declared = {"declared test": show_comparison.declared(question), "digest of this question": question.digest}
     return join([campaign_progress(results), folded("The declared test", definition_list(declared.items()))])
 
 
 def grid(results: Results) -> Gallery | None:
-    """Draw methods by scenarios as a heat map; ``None`` for fewer than three scenarios."""
+    """Draw methods by scenarios as a heat map, or return ``None`` for fewer than three scenarios."""
     return show_comparison.grid(comparison.study(results).comparisons)
 
 
 def learning_curves(results: Results) -> Gallery | None:
-    """Draw average performance after every task; ``None`` if there are no task streams."""
+    """Plot average performance after every task, or return ``None`` if there are no task streams."""
     shown = curves(results)
     return shown if isinstance(shown, Gallery) else None
 
 
 def differences(results: Results, test: str = "t") -> Fragment:
-    """Tabulate every pair of methods by the declared test, which decides, and by the other test. Many pairs are collapsed."""
+    """Tabulate every pair of methods with the declared test, which decides, and with the other test. Long tables are collapsed."""
     asked = comparison.study(results, Question(test=test))
     shown, n = show_comparison.differences(asked), sum(math.comb(len(compared.methods), 2) for compared in asked.comparisons)
     return shown if n <= _MOST_PAIRS else folded(f"{n} pairs of methods, by both tests", shown)
@@ -156,15 +158,15 @@ def differences(results: Results, test: str = "t") -> Fragment:
 
 
 def curves(results: Results, metric: str = "average_performance") -> Gallery | Fragment:
-    """Draw one figure per preset: ``metric`` after every task, with a line per method."""
+    """Plot ``metric`` after every task, one figure per preset and one line per method."""
     whole, (results, _) = results, drawn(results)
     frame = tables.curves(results, metric, all_results=whole)
     if frame.empty and any(group.task_free for group in results.groups):
-        return empty("A task-free stream has no task sequence: task_free_dynamics draws accuracy over its steps.")
+        return empty("A task-free stream has no sequence of tasks. The notebook task_free_dynamics plots accuracy over its steps.")
     if frame.empty and METRICS[metric].reference and results.used:
         return empty(f"{metric_words(metric, '', False)} {why_absent(METRICS[metric], results.used[0])}.")
     if frame.empty:
-        return empty("No finished cell has a value to draw.")
+        return empty("No finished cell has a value to plot.")
     frame = frame.assign(label=_labels(frame))
     order = list(dict.fromkeys(frame["label"]))
 
@@ -243,7 +245,7 @@ def _matrix_picture(values: Any, title: str, alt: str, percent: bool, group: str
 
 
 def names(catalogue: Catalogue, kind: str) -> Fragment:
-    """List the catalogue's entries of a kind with their names, summaries and providers."""
+    """List the entries of one kind in the catalogue, with their names, summaries and providers."""
     every = catalogue.entries(kind)
     columns = [
         label(kind, lambda entry: entry.name),

@@ -1,4 +1,4 @@
-"""Rank methods by category: the page, its figures, and their data."""
+"""Rank methods by category. This module contains the page, its figures and their data."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ _DECLARED: Mapping[str, str] = {**SHORT_NAMES, _ISOLATION: "Iso"}
 
 @dataclass(frozen=True, kw_only=True)
 class RankedPanel:
-    """The ranks of one metric in one incremental setting.
+    """The ranks for one metric in one incremental setting.
 
     Args:
         metric: its label. setting: the incremental setting. better: the better direction, ``up`` or ``down``.
@@ -93,12 +93,12 @@ class RankedPanel:
 
     @cached_property
     def tests(self) -> pd.DataFrame:
-        """Welch's tests between categories; see :func:`cglsuite.stats.category_tests`."""
+        """Welch's tests between categories (see :func:`cglsuite.stats.category_tests`)."""
         return stats.category_tests(self.ranks)
 
     @cached_property
     def scenario_tests(self) -> pd.DataFrame:
-        """Tests between categories with the scenario as the unit; see :func:`cglsuite.stats.scenario_tests`."""
+        """Tests between categories with the scenario as the unit (see :func:`cglsuite.stats.scenario_tests`)."""
         return stats.scenario_tests(self.ranks)
 
 
@@ -106,7 +106,7 @@ class RankedPanel:
 
 
 def begin_figure_7() -> list[RankedPanel]:
-    """Rank the means of Tables 4 to 6 as in Figure 7: three metrics in three settings. Only task-IL has parameter isolation."""
+    """Rank the means of Tables 4 to 6 as in Figure 7, for three metrics in three settings. Parameter isolation occurs only in task-IL."""
     return [begin_ranks(metric, setting) for metric in METRICS for setting in SCENARIOS]
 
 
@@ -127,7 +127,7 @@ def begin_ranks(metric: str, setting: str) -> RankedPanel:
 
 
 def begin_levels() -> list[RankedPanel]:
-    """Rank the means of Tables 4 to 6 by problem level, and over all levels for the methods that every level has."""
+    """Rank the means of Tables 4 to 6 by problem level, and over all levels for the methods that occur at every level."""
     panels = []
     for metric in METRICS:
         table = _printed_means(metric)
@@ -194,7 +194,7 @@ def category_study(
     *,
     ties: str = "min",
 ) -> CategoryStudy:
-    """Rank the methods of a campaign within each scenario (a preset on one backbone) by the mean over the records of a group.
+    """Rank the methods of a campaign within each scenario (a preset with one backbone) by the mean over the records of a group.
 
     Args:
         metrics: names of their definitions. categories: methods by category; default: the categories declared by their plugins.
@@ -387,16 +387,14 @@ def boxes(study: CategoryStudy) -> Gallery | Fragment:
 
 
 def scenario_tests(study: CategoryStudy) -> Fragment:
-    """Tabulate tests between categories with the scenario as the unit, by metric and setting, or the reason for a refusal."""
+    """Tabulate the tests between categories with the scenario as the unit, or the reasons for refusals, by metric and setting."""
     columns = [
         *(_PAIR, words("verdict", _scenario_verdict, "nowrap"), number("scenarios")),
         *(number("first ranks better", "wins"), number("second ranks better", "losses")),
         *(number("difference of mean ranks", "estimate", 2, plus=True), Column("95% interval", _interval)),
         *(number("statistic", digits=1), _p("p", "p"), _p("p, Holm", "p_adjusted")),
     ]
-    about = (
-        "Wilcoxon's signed-rank test of the mean ranks of two categories, paired over scenarios, whose seeds are averaged first; at least "
-    )
+    about = "Wilcoxon's signed-rank test of the mean ranks of two categories, paired over scenarios after averaging over seeds; at least "
     about += (
         f"{stats.MIN_SCENARIOS} scenarios. The claim is about these methods in scenarios like these. A negative difference favours the "
     )
@@ -422,7 +420,7 @@ def _rows_of(study: CategoryStudy, function: Callable[[RankedPanel], pd.DataFram
 
 
 def tests(study: CategoryStudy) -> Fragment:
-    """Tabulate Welch's tests of pooled ranks, as in the paper, by metric and setting, or the reason for a refusal."""
+    """Tabulate Welch's tests of pooled ranks (as in the paper), or the reasons for refusals, by metric and setting."""
     columns = [
         *(_PAIR, _COUNTS, number("t", digits=4), number("df", digits=1), _p("p", "p")),
         *(number("difference of mean ranks", "estimate", 2, plus=True), Column("95% interval", _interval)),
@@ -432,15 +430,15 @@ def tests(study: CategoryStudy) -> Fragment:
 
 
 def pooled_size() -> str:
-    """State the simulated rate at which Welch's test on pooled ranks finds a difference between identical categories."""
+    """State how often, in simulations, Welch's test on pooled ranks finds a difference between identical categories."""
     shares = [
         stats.error_rate("categories", f"4 scenarios, {methods}")["Welch on pooled ranks, as printed"]
         for methods in ("methods alike", "methods differ as much as within a scenario", "methods differ much more")
     ]
     return (
-        "These p values are no evidence: at a level of 5% the test calls categories from one population different in "
-        f"{shares[0]:.0f}% of cases if methods are alike, in {shares[1]:.0f}% if they differ as much as results do in a scenario, and "
-        f"in {shares[2]:.0f}% if they differ much more."
+        "These p values are not evidence. At a level of 5%, the test finds a difference between categories from one population in "
+        f"{shares[0]:.0f}% of cases if all methods are equally good, in {shares[1]:.0f}% if they differ as much as results do within a "
+        f"scenario, and in {shares[2]:.0f}% if they differ much more."
     )
 
 
@@ -467,8 +465,8 @@ def beside(study: CategoryStudy) -> Fragment:
         number("mean rank, printed", "printed", 2),
         number("difference", lambda row: row["ours"] - row["printed"], 2, plus=True),
     ]
-    about = "Methods are ranked within each scenario by our means and by the printed ones, over the methods that have both; 1 is best. "
-    none = "No scenario of this campaign is a paper's protocol unchanged with printed values of methods in a category."
+    about = "Within each scenario, the methods with both values are ranked by our means and by the printed ones; 1 is best. "
+    none = "No scenario of this campaign follows a paper's protocol unchanged and has printed values for methods of a category."
     return framed(frame, columns, about + f"Ties share {_TIES[study.ties]}.", none=none, by=title)
 
 
@@ -505,7 +503,7 @@ def _average_tables(panels: Sequence[RankedPanel], ties: str) -> Fragment:
         methods = list(dict.fromkeys(method for method, _ in ranks))
         columns = [label("method", str), *(crossed(panel.setting, ranks, panel.setting, _average) for panel in shown)]
         refused = "; ".join(f"{panel.setting}: refused: {panel.refused}" for panel in shown if panel.refused)
-        about = f": average rank among all methods but references such as joint training (number of scenarios); ties share {_TIES[ties]}"
+        about = f": average rank among all methods except references such as joint training (number of scenarios); ties share {_TIES[ties]}"
         parts.append(framed(methods, columns, titled(metric, about, f"; {refused}" if refused else None)))
     return join(parts)
 
@@ -539,7 +537,7 @@ def _no_ranks(study: CategoryStudy) -> str:
 
 
 def rank_boxes(panels: Sequence[RankedPanel], theme: Theme, *, title: str, order: Sequence[str]) -> Figure:
-    """Draw one panel per incremental setting, stacked vertically: a box over the ranks of every category, with each rank as a point.
+    """Draw one panel per incremental setting, stacked vertically. A box summarises the ranks of a category, and every rank is a point.
 
     The box spans the quartiles, its line is the median, the whiskers reach the extremes, and the upright mark is the mean.
 

@@ -1,4 +1,4 @@
-"""Draw one figure of a campaign for a paper or a notebook: the pictures of the report pages, at a width in inches."""
+"""Draw one figure of a campaign for a paper or a notebook, as on the report pages but with a given width in inches."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _AP = "average_performance"
 
 
 def study_figure(results: CampaignResults, kind: str, *, style: str, width: float, scenario: str, metric: str) -> ShownFigure:
-    """Draw a figure of one scenario of a campaign; see :meth:`cglsuite.Study.figure`.
+    """Draw a figure of one scenario of a campaign (see :meth:`cglsuite.Study.figure`).
 
     Raises:
         UsageError: if the kind, style, scenario or metric is unknown, or there is nothing to draw; the message has the reason.
@@ -113,4 +113,4 @@ def _only(shown: Gallery | Fragment) -> Callable[[Theme], Figure]:
 
 def _only_average(metric: str) -> None:
     if metric != _AP:
-        raise UsageError(f"metric = {quoted(metric)}: this figure has metrics of its own; leave metric out")
+        raise UsageError(f"metric = {quoted(metric)}: this figure has its own metrics; leave metric out")

@@ -1,4 +1,4 @@
-"""The page of single nodes predicted better or worse than the mean of their task.
+"""The page that analyses which nodes are predicted better or worse than the mean of their task.
 
 Formats what :mod:`cglsuite.reports.studies.nodes` computes.
 """
@@ -36,7 +36,7 @@ from cglsuite.reports.results.variants import PresetVariant, preset_variants
 
 
 def message(items: NodeItems) -> Fragment:
-    """Summarise per method how the nodes predicted better than their task's mean differ from the others."""
+    """Summarise, per method, how nodes predicted better than the mean of their task differ from the others."""
     lines = []
     rows = {(row["method"], row["group"]): row for row in as_rows(group_summary(items.frame))}
     for method in dict.fromkeys(method for method, _ in rows):
@@ -47,7 +47,7 @@ def message(items: NodeItems) -> Fragment:
             for name, words in ATTRIBUTES.items()
             if better[f"{name}_n"] and worse[f"{name}_n"] and better[f"{name}_mean"] != worse[f"{name}_mean"]
         ]
-        finding = f"nodes above their task's mean score have {join_names(said)}" if said else "nodes above and below the mean are alike"
+        finding = f"nodes above their task's mean score have {join_names(said)}" if said else "nodes above and below the mean do not differ"
         for group, where in ((better, "above"), (worse, "below")):
             finding = finding if group["n"] else f"no node is {where} its task's mean score"
         lines.append(element("li", element("strong", method), f": {finding} [{better['n']:,} nodes above, {worse['n']:,} below]."))
@@ -55,7 +55,7 @@ def message(items: NodeItems) -> Fragment:
 
 
 def node_groups(items: NodeItems) -> Fragment:
-    """Tabulate per method the items above and below their task's mean score: their number, and mean ± deviation of attributes."""
+    """Tabulate, per method, the items above and below the mean score of their task: their number and mean ± std of attributes."""
     columns = [
         *(label("method"), words("answered", lambda row: _answered(row["group"])), number("items", "n")),
         number("share, %", lambda row: 100 * row["share"], 1),
@@ -82,7 +82,7 @@ def _attribute(name: str, title: str) -> Column:
 
 
 def node_distributions(items: NodeItems) -> Gallery | Fragment:
-    """Draw the distributions of homophily, degree and (if it varies) number of labels in both groups of items, per method.
+    """Plot, per method, the distributions of homophily, degree and (if it varies) number of labels in both groups of items.
 
     A method that predicts all items of a task equally well has no groups and no figure.
     """
@@ -103,23 +103,27 @@ def node_distributions(items: NodeItems) -> Gallery | Fragment:
 
     grouped = frame[frame[list(GROUPS)].any(axis=1)]
     pictures = tuple(chart(str(method)) for method in dict.fromkeys(grouped["method"]))
-    return Gallery(pictures) if pictures else empty("Every method answers all items of a task equally well.")
+    return Gallery(pictures) if pictures else empty("Every method predicts all items of a task equally well.")
 
 
 def node_embeddings(items: NodeItems) -> Gallery | Fragment:
-    """Draw t-SNE of the embeddings of each method's first repetition, as DRIFT does (Sun et al., Figure 5)."""
+    """Plot a t-SNE of the embeddings in each method's first repetition, as in DRIFT (Sun et al., Figure 5)."""
     pictures = [
         _embedded(items.preset, method, frame, plane(vectors))
         for method, (frame, vectors) in items.embeddings.items()
         if len(frame) >= _MIN_POINTS and np.ptp(vectors, axis=0).any()
     ]
-    return Gallery(tuple(pictures)) if pictures else empty(f"There are fewer than {_MIN_POINTS} items, or they are embedded alike.")
+    return (
+        Gallery(tuple(pictures)) if pictures else empty(f"There are fewer than {_MIN_POINTS} items, or they all have the same embedding.")
+    )
 
 
 def _embedded(preset: str, method: str, frame: pd.DataFrame, places: NDArray[np.float32]) -> Any:
     n, tasks = len(frame), frame["task"].nunique()
     draw = partial(embedding_figure, frame, places, title=f"t-SNE of embeddings, {method}")
-    alt = f"t-SNE of the embeddings of {n} test items of {tasks} tasks by {method} in {preset}; distances between clusters mean nothing"
+    alt = (
+        f"t-SNE of the embeddings of {n} test items of {tasks} tasks by {method} in {preset}; distances between clusters are not meaningful"
+    )
     return picture(draw, alt, group=scenario_words(preset))
 
 
@@ -135,7 +139,8 @@ def plane(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
 
 
 def embedding_figure(frame: pd.DataFrame, places: NDArray[np.float32], theme: Theme, *, title: str) -> Figure:
-    """Draw items in the plane with a colour per class and a marker per task. Items without a single class have their task's colour.
+    """Plot items in the plane, with one colour per class and one marker per task. Items without a single class have the colour of their
+    task.
 
     Args:
         frame: columns task and label, as of :func:`cglsuite.cells.diagnostics.item_embeddings`. places: float32 [n, 2].
@@ -230,7 +235,7 @@ def node_items(
     store: Store | str | Path | None = None,
     score: str = ITEM_SCORES[0],
 ) -> NodeItems:
-    """Collect the test items of every method and seed in a scenario, queried after the last task. Missing cells are trained.
+    """Collect the test items of every method and seed in a scenario, as predicted after the last task. Missing cells are trained.
 
     Args:
         overrides: changes to the preset, with dotted or bare keys; hyper-parameters of methods apply to the methods that declare them.
@@ -239,7 +244,7 @@ def node_items(
 
     Raises:
         UsageError: if a name or key is unknown, or a method does not support this scenario.
-        CglsuiteError: whatever training raises.
+        CglsuiteError: any error raised by training.
     """
     from cglsuite.campaigns.campaign import Campaign
 
@@ -267,7 +272,7 @@ def node_items(
 
 
 def group_summary(frame: pd.DataFrame) -> pd.DataFrame:
-    """Summarise how the better and worse predicted items differ, per method and over all methods.
+    """Summarise, per method and over all methods, how items predicted better than the mean differ from the others.
 
     Returns:
         One row per method (in the frame's order; :data:`ALL` last, where there are several) and group. Columns method, group, n (items),
@@ -290,7 +295,8 @@ def group_summary(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def cumulative(values: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the steps of the empirical distribution function: ascending values, and the share of ``values`` up to each.
+    """Return the steps of the empirical distribution function: the values in ascending order, and the share of ``values`` up to each of
+    them.
 
     NaN is left out. More than 400 steps are reduced to 400 quantiles, so that a figure's size does not grow with the data.
 

@@ -1,4 +1,4 @@
-"""Sensitivity of results to settings: the page, its figures and their data."""
+"""The sensitivity of results to settings. This module contains the page, its figures and their data."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _NOTHING = "No setting on the axes of the campaigns has two values among the fin
 
 
 def overview(study: Sweep) -> Fragment:
-    """Introduce the campaigns and their axes, with warnings to read before the numbers."""
+    """Introduce the campaigns and their axes, and show warnings about the numbers."""
     first, cells = study.results[0], study.cells
     tiles = [(sum(len(result.cells) for result in study.results), "cells planned"), (len(cells), "in use"), (len(study.methods), "methods")]
     tiles += [(cells[axis].nunique(), f"values of {axis}") for axis in study.axes]
@@ -88,7 +88,7 @@ _LEAST_SETTINGS, _MOST_SETTINGS = 3, 80
 
 
 def grid(study: Sweep) -> Gallery | None:
-    """Plot each method's mean at each setting as a heat map; ``None`` for fewer than three settings, where the curves suffice."""
+    """Plot each method's mean at each setting as a heat map, or return ``None`` for fewer than three settings, where the curves suffice."""
     frame = sweep_curves(study, "aa")
     frame = frame[[study.percent[str(design)] for design in frame["design"]]]
     several = frame["design"].nunique() > 1
@@ -148,7 +148,7 @@ def _curve(study: Sweep, metric: str, design: str, axis: str, rest: str, part: p
 
 
 def points(study: Sweep, metric: str = "aa") -> Fragment:
-    """Tabulate the points of the curves: one table per design and axis, one row per method and one column per value."""
+    """Tabulate the points of the curves, with one table per design and axis, one row per method and one column per value."""
     frame = sweep_curves(study, metric)
     if frame.empty:
         return empty(_NOTHING)
@@ -194,7 +194,7 @@ def sweep_figure(
     percent: bool,
     bounds: tuple[float, float],
 ) -> Figure:
-    """Plot a metric against a hyper-parameter or switch, one line per method with its intervals.
+    """Plot a metric against a hyper-parameter or switch, with one line per method and its intervals.
 
     Args:
         frame: columns label, place (position of the value on the axis, 0-based), value (in words), mean, low, high (NaN: no interval).
@@ -253,7 +253,7 @@ class Sweep:
 
 
 def sweep(results: Sequence[CampaignResults], axes: str | Sequence[str] = (), varying: Sequence[str] = ()) -> Sweep:
-    """Collect the cells of all campaigns along axes. A shared record counts once.
+    """Collect the cells of all campaigns along the axes. A shared record counts once.
 
     Args:
         axes: dotted keys; none: the axes of the campaigns (``grid.axes``), or those with a prefix in ``varying`` where it is given. In both
@@ -335,7 +335,7 @@ def _labels(frame: pd.DataFrame, axes: Sequence[str]) -> list[str]:
 
 
 def sweep_curves(study: Sweep, metric: str = "aa") -> pd.DataFrame:
-    """Compute a metric against every axis with the other axes fixed. An axis of one method's settings has only that method's curve.
+    """Compute a metric against every axis with the other axes fixed. If an axis is a setting of one method, only that method has a curve.
 
     Orders are the unit of replication: seeds within an order are averaged. If a point has a single order, its seeds are the units.
 
@@ -381,7 +381,7 @@ def _point(cells: pd.DataFrame, metric: str, bounds: tuple[float, float] | None)
 
 
 def unevenly_filled(curves: pd.DataFrame) -> list[str]:
-    """Describe curves whose points have different numbers of units, since differences along them may come from orders."""
+    """Describe curves with different numbers of units at their points, because differences along such a curve may come from orders."""
     notes = []
     for (design, axis, rest, label), part in curves.groupby(["design", "axis", "rest", "label"], sort=False):
         counts = Counter(part["n"])

@@ -310,7 +310,7 @@ class Hostile(Quiet):
         ("bomb", "is larger than"),
         ("hollow", "is larger than"),
         ("stalled", "cannot be read: the server has sent nothing for 0.5 s"),
-        ("dripping", r": stopped, because only \d+ bytes arrived in 1 s"),
+        ("dripping", r"arrives too slowly \(\d+ bytes in 1 s\); the download was stopped"),
         ("brotli", "has content encoding 'br'"),
         ("zipped", None),
     ],

@@ -18,7 +18,7 @@ from cglsuite.reports.kit.text import tile
         (1, "cells planned", "1 cell planned"),
         (1, "in use", "1 in use"),
         (1, "values of backbone.layers", "1 value of backbone.layers"),
-        ("1 min", "compute time in total", "1 min compute time in total"),
+        ("1 min", "total compute time", "1 min total compute time"),
     ],
 )
 def test_one_of_a_kind_is_singular(value: int | str, label: str, text: str) -> None:

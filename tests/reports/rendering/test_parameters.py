@@ -55,7 +55,7 @@ def test_exactly_one_cell_declares(given: int, expected: str) -> None:
 
 def test_a_parameters_cell_that_is_no_python() -> None:
     """The reason is the syntax error."""
-    with pytest.raises(ReportError, match="not Python"):
+    with pytest.raises(ReportError, match="is not valid Python"):
         declared_parameters(notebook("x = = 1"))
 
 
@@ -72,7 +72,7 @@ def test_a_misspelt_name_suggests_the_nearest() -> None:
         ("nothing", datetime.date(2025, 1, 1), "is a date"),
         ("nothing", float("nan"), "JSON cannot represent it"),
         ("flags", [1, {"a": {1, 2}}], "item 1, key 'a' is a set"),
-        ("table", {1: 2}, "the keys of a table are text"),
+        ("table", {1: 2}, "the keys of a table must be text"),
         ("n", "3", "expected int, like its default 3"),
         ("n", True, "expected int"),
         ("quick", 1, "expected bool"),

@@ -62,7 +62,7 @@ def test_joint_below_a_method(made: Made) -> None:
     assert guard_texts(results, "upper-bound") == [
         "Joint training is not an upper bound here: joint is below ewc (+5.0 points in 3 cells, significant)."
     ]
-    assert "read the comparison with care" in page_of(results, "overview", "progress")
+    assert "interpret the comparison with caution" in page_of(results, "overview", "progress")
     assert "It is a bound only for its network and training settings" in page_of(results, "overview", "progress")
 
 
@@ -82,7 +82,7 @@ def test_many_comparisons_share_a_box(made: Made) -> None:
     page = page_of(results, "overview", "progress")
     assert [guard.kind for guard in guards(results)] == ["queries", "upper-bound"] * 5
     assert page.count('class="notice"') == 1
-    assert "Read 5 comparisons with care." in page
+    assert "Interpret 5 comparisons with caution." in page
     assert page.count("Joint training is below another method in 5 comparisons. It is a bound only for its") == 1
     for n in lengths:
         assert f"joint is below ewc (+{n}.0 points in 3 cells, " in page
@@ -231,7 +231,8 @@ def test_what_records_warn_of(made: Made) -> None:
     results = made(change)
     cells = len([cell for group in results.groups for cell in group.cells])
     assert guard_texts(results, "values") == [
-        f"Records say: not used: edge_weight (all methods; {cells} cells); the loss of task 1 (7e+29) stays (ewc; {cells // 3} cells)."
+        f"Warnings in the records: not used: edge_weight (all methods; {cells} cells); "
+        f"the loss of task 1 (7e+29) stays (ewc; {cells // 3} cells)."
     ]
     assert "the loss of task 1 (7e+29) stays" in "".join(map(str, summary.notices(results)))
     assert guard_texts(made(lambda planned: {}), "values") == []

@@ -125,7 +125,7 @@ def test_reports_are_listed_with_their_state_and_time(few: tuple[CampaignResults
     page = BeautifulSoup(site_html(results.campaign, titled, catalogue, results, outdated=["old-2.html"]), "html.parser")
     links = {a.text: a["href"] for a in page.select("#reports a")}
     assert links == {"What replay buys": "good.html", "old-2.html": "old-2.html"}
-    assert "no longer names" in page.select_one("#reports p").text
+    assert "no longer includes" in page.select_one("#reports p").text
 
 
 def test_what_is_shown_is_the_number_rounded(site: Site) -> None:

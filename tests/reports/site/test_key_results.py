@@ -84,7 +84,7 @@ def test_variants_of_a_method_are_a_sweep(made: Made) -> None:
     first, second = finding.sentences
     assert first.startswith("AP over 3 settings of lambda: ")
     assert re.search(r"ewc 7\d\.\d to 7\d\.\d%", first)
-    assert second.startswith("Best of 3 ewc by test performance, optimistic: ewc (lambda=5) with 7")
+    assert second.startswith("Best of 3 settings of ewc by test performance (optimistic): ewc (lambda=5) with 7")
     assert " points below joint (" in second
     assert "is best with" not in " ".join(finding.sentences)
     assert "interval" not in " ".join(finding.sentences)
@@ -98,7 +98,7 @@ def test_validation_may_choose_among_variants(made: Made) -> None:
     first, second = finding.sentences
     assert first.startswith("ewc (lambda=1) is best with AP 7")
     assert "it beats bare by " in first
-    assert "points below joint (p < .001) [of its 3 settings the one that validation chose; 95% interval" in first
+    assert "points below joint (p < .001) [setting chosen by validation out of 3; 95% interval" in first
     assert second.startswith("AP over 3 settings of lambda: ")
 
 

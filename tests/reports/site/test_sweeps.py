@@ -55,7 +55,7 @@ def test_the_settings_of_a_method_share_a_row_and_unfold(tmp_path: Path, validat
     assert (float(cell["data-low"]), float(cell["data-high"])) == (min(value.values()), max(value.values()))
     assert cell.text.startswith(f"{100 * value[1.0]:.1f} to {100 * value[5.0]:.1f}")
     said = ewc.select_one(".why").text
-    assert said == ("lambda=1 chosen by validation" if validated else "best of 3 by test performance, optimistic: lambda=5")
+    assert said == ("lambda=1 chosen by validation" if validated else "best of 3 by test performance (optimistic): lambda=5")
     assert len(ewc.select("svg.sweep circle")) == 3
     fold = page.select_one("details.settings")
     assert [row.th.text for row in fold.select("tbody tr")] == ["1", "2", "5"]
@@ -181,7 +181,7 @@ def test_a_comparison_of_many_settings_is_summarised(tmp_path: Path) -> None:
     said = f"lambda=0.1: {100 * found.mean:.1f} (95% interval {ends}; chosen again in {100 * found.again:.0f}% of draws)"
     assert ewc.find_all("td")[-1].text == said
     unvalidated = compute.study(raised_results(tmp_path / "b", BY, orders=4, lambdas=LAMBDAS)).comparisons[0]
-    with pytest.raises(Refused, match="ewc has several settings, and validation performance was not kept"):
+    with pytest.raises(Refused, match="ewc has several settings, and validation performance was not recorded"):
         compute.friedman(unvalidated)
 
 
@@ -189,7 +189,7 @@ def test_a_comparison_of_many_settings_is_summarised(tmp_path: Path) -> None:
     ("validated", "said"),
     [
         (True, r"of 3 chosen by validation: ewc \(lambda=1\) with 70\.\d"),
-        (False, r"best of 3 by test performance, optimistic: ewc \(lambda=5\)"),
+        (False, r"best of 3 by test performance \(optimistic\): ewc \(lambda=5\)"),
     ],
 )
 def test_a_printed_study_says_how_a_setting_was_chosen(tmp_path: Path, validated: bool, said: str) -> None:

@@ -287,7 +287,7 @@ def test_tables_and_the_message() -> None:
     rows = Tables(str(show.sizes(found))).tables[0]
     assert rows[1][0][0] == WHOLE
     assert rows[2][0][0] == "1: a"
-    assert "No records were given" in str(show.scores(Anatomies((anatomy(),))))
+    assert "There are no records." in str(show.scores(Anatomies((anatomy(),))))
 
 
 def _graphs() -> Anatomy:

@@ -101,8 +101,8 @@ def test_footnotes_of_published_values(finished: Any) -> None:
         "AGALE, table 3 2",
     ]
     assert "Of 2 means: 2 no verdict; " in caption
-    assert "AGALE's deviations are assumed to be over 3 orders of classes, each with its own initialisation." in caption
-    assert "5 published values are not counted, for reasons in the footnotes" in caption
+    assert "AGALE's standard deviations are assumed to be over 3 orders of classes, each with its own initialisation." in caption
+    assert "5 published values are not counted, for the reasons in the footnotes" in caption
     notes = re.findall(r"<li>AGALE: (.*?)\.</li>", page)
     artefacts, remarks, unit = ("new head", "static graph", "one of the model"), ("arriving classes", "Fisher information"), "(times 100)"
     assert all(told in note for told, note in zip((*artefacts, *remarks, unit), notes, strict=True))

@@ -191,7 +191,7 @@ def test_counts_and_files_and_the_page(tmp_path: Path, ledger: Ledger) -> None:
     assert_harmless(page)
     assert sum("reversed" in cell for cell in texts(page, "td.nowrap")) == 8  # four of them, once in each table
     empty = claims.iloc[:0]
-    assert "nothing is claimed" in page_with(show_claims.overview(empty))
+    assert "so there are no claims" in page_with(show_claims.overview(empty))
     assert headlines(empty) == []
 
 

@@ -154,7 +154,7 @@ def test_one_seed_makes_no_unconditional_verdict(study_of: Make) -> None:
     found = comparison.pairs(only(study)).iloc[0]
     assert (found["test"], found["given"], found["verdict"]) == ("paired t", "seed 0", "si is better, with this one seed only")
     page = page_with(show_comparison.replication(study), show_comparison.differences(study))
-    assert {"10 orders, with one seed", "Every claim is about this one seed only."} <= set(texts(page, "td.long"))
+    assert {"10 orders, with one seed", "Every claim is limited to this one seed."} <= set(texts(page, "td.long"))
     assert text_of(page, "figcaption", "declared pairs").endswith(". All verdicts hold with this one seed only")
 
 
@@ -175,7 +175,7 @@ def test_all_orders_are_the_population(study_of: Make) -> None:
     plan = comparison.plans(one)
     assert plan["orders"].to_list() == [6]
     page = page_with(show_comparison.replication(study), show_comparison.differences(study))
-    assert "The orders are the population: all 6 orders were run, and their effect is no error." in texts(page, "td.long")
+    assert "The orders are the population: all 6 orders were run, so their effect does not count as error." in texts(page, "td.long")
     assert "4 seeds, over all 6 orders" in texts(page, "td.long")
     assert "The orders are the population (all 6 orders were run)" in text_of(page, "figcaption", "declared pairs")
 
@@ -262,7 +262,7 @@ def test_ranks_that_contradict_means_say_so(study_of: Make) -> None:
     assert (row["better"], row["estimate"] < 0 < row["g"]) == ("si", True)
     assert math.isnan(row["boot_low"]), "a bootstrap of means beside a test of ranks"
     page = page_with(show_comparison.differences(study))
-    assert "by ranks; the means differ the other way" in page
+    assert "by ranks; the means differ in the opposite direction" in page
     assert " points below si (" in " ".join(sentences(only(study))), "bare has the higher mean"
 
 
@@ -295,7 +295,7 @@ def test_a_declared_family(study_of: Make) -> None:
         ({"adjustment": "bonferroni"}, UnknownNameError, "adjustment 'bonferroni'"),
         ({"alpha": 5.0}, UsageError, "alpha = 5.0"),
         ({"wanted": 80.0}, UsageError, "wanted = 80.0"),
-        ({"smallest": 0.0}, UsageError, "smallest interesting difference of 0"),
+        ({"smallest": 0.0}, UsageError, "smallest interesting difference 0"),
     ],
 )
 def test_wrong_questions(study_of: Make, question: dict[str, Any], error: type[Exception], message: str) -> None:
@@ -314,7 +314,7 @@ def test_missing_cells_are_refused_in_words(study_of: Make) -> None:
     (table,) = [t[1:] for t in Tables(page).tables if t[1][0][0] == "first − second"]
     texts = [" ".join(text for text, _ in row) for row in table[1:]]
     assert "1 of 4 orders were run with only one of the methods" in texts[0]
-    assert [value for _, value in table[1]][:10] == [None] * 10  # Welch's test, as if run apart, has numbers
+    assert [value for _, value in table[1]][:10] == [None] * 10  # Welch's test, as if run separately, has numbers
     assert [value for _, value in table[1]][12:15] == pytest.approx(frame.iloc[0][["beside_statistic", "beside_df", "beside_p"]].to_list())
     friedman = text_of(page, "td.long.quiet", "(order × method)")
     assert friedman.startswith("refused: 1 of 12 values (order × method) are missing: ")
@@ -325,7 +325,7 @@ def test_one_order_makes_claims_on_that_order_only(study_of: Make) -> None:
     study = study_of(seeds={"order": [0] * 5, "init": list(range(5))})
     assert only(study).unit == "seed"
     page = page_with(show_comparison.replication(study), show_comparison.differences(study), show_comparison.plans(study))
-    assert "Every claim is about this one order only." in texts(page, "td.long")
+    assert "Every claim is limited to this one order." in texts(page, "td.long")
     assert text_of(page, "figcaption", "declared pairs").endswith(". All verdicts hold in this one order only")
     assert "refused: 1 order: variance components need at least 3" in texts(page, "td.quiet")
 
@@ -348,7 +348,7 @@ def test_the_campaign_report_has_the_declared_test(study_of: Make) -> None:
     assert key is not None
     head = page_with(show_campaign.overview(results, None, "welch"), show_campaign.progress(results, "welch"))
     assert [welch.question.digest] == [text for text in texts(head, "dd") if len(text) == 12]
-    assert text_of(head, "dd", "run apart").startswith("Welch's t-test as if methods had been run apart")
+    assert text_of(head, "dd", "run separately").startswith("Welch's t-test, which treats methods as if they had been run separately")
     assert str(key) in str(show_campaign.overview(results, None, "welch"))
     assert str(show_campaign.differences(results, "welch")) == str(show_comparison.differences(welch))
     usual = page_with(show_campaign.progress(results))
@@ -372,7 +372,7 @@ def test_blocks_that_share_seeds_have_no_friedman_test(study_of: Make) -> None:
     """Neither crossed ones nor a single seed; their ranks are shown."""
     for seeds in ({"order": [0, 1, 2, 3], "init": [0] * 4}, {"order": [0, 0, 1, 1, 2, 2], "init": [0, 1] * 3}):
         study = study_of(seeds=seeds)
-        with pytest.raises(stats.Refused, match="orders share seeds, and blocks that do are not independent"):
+        with pytest.raises(stats.Refused, match="orders share seeds, so they are not independent"):
             comparison.friedman(only(study))
         assert any("refused: orders share seeds" in text for text in texts(page_with(show_comparison.ranks(study)), "td.quiet"))
         assert comparison.block_ranks(only(study)).shape[0] == 3
@@ -553,7 +553,7 @@ def test_the_message_about_one_reference_method(study_of: Make) -> None:
 def test_the_message_says_why_nothing_is_tested(study_of: Make) -> None:
     """One method alone has no pair."""
     [one] = study_of(Question(methods=("bare",))).comparisons
-    assert " ".join(sentences(one)) == "Nothing is tested (1 method has a value: a comparison needs at least two)."
+    assert " ".join(sentences(one)) == "Nothing is tested (only one method has a value, but a comparison needs at least two)."
 
 
 def test_one_method_may_be_given_as_a_string() -> None:

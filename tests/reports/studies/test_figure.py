@@ -85,7 +85,7 @@ def test_files_hold_text_as_text(made: CampaignResults, tmp_path: Path) -> None:
         ({"width": 0.0}, "width = 0.0: expected inches from 1 to 40"),
         ({"scenario": ""}, "scenario = '': expected one of cora/task-il@begin-1, cora/task-il@begin-1+"),
         ({"metric": "bwt"}, "curves of 'bwt': expected one of average_performance, "),
-        ({"kind": "orders", "metric": "bwt"}, "this figure has metrics of its own"),
+        ({"kind": "orders", "metric": "bwt"}, "this figure has its own metrics"),
     ],
 )
 def test_what_is_unknown_is_refused_with_what_is_known(made: CampaignResults, given: dict[str, object], message: str) -> None:

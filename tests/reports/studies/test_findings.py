@@ -123,7 +123,7 @@ def test_a_scenario_that_repeats_the_values_of_another_counts_once(tmp_path: Pat
     found = load_findings(store, catalogue=known)
     assert [one.preset for one in found.comparisons] == ["cora/task-il@begin-1"]
     assert [one.preset for one in found.repeated] == ["cora/task-il@begin-1+0123abcd"]
-    assert "bit by bit" in " ".join(texts(page_with(show_findings.differences(found)), "figcaption"))
+    assert "exactly the same values" in " ".join(texts(page_with(show_findings.differences(found)), "figcaption"))
 
 
 # --- data sets -------------------------------------------------------------------------------------------------------------------
@@ -258,7 +258,7 @@ def test_splits_of_forgetting_are_read_beside_the_records(tmp_path: Path) -> Non
     found = load_findings(tmp_path, catalogue=catalogue())
     assert sorted(found.splits["drift"]) == pytest.approx([0.0, 0.01, 0.02, 0.03, 0.04])
     said = dict(headlines(found))["forgetting"]
-    assert said == "Drift of the graph is the larger part of forgetting in 0 of 5 runs where it was split: 2.0 of 30.0 points in the mean."
+    assert said == "Drift of the graph is the larger part of forgetting in 0 of 5 runs where it was split: on average, 2.0 of 30.0 points."
     assert "+2.0" in texts(page_with(show_findings.forgetting(found)), "td")
 
 
@@ -289,7 +289,7 @@ def test_sentences_are_the_numbers(tmp_path: Path) -> None:
     how = "gains" if moved["effect"] > 0 else "loses"
     assert f"The largest effect: {moved['method']} {how} {100 * abs(moved['effect']):.1f} points on " in said["rankings"]
     worth = found.worth[(found.worth["method"] != "joint") & (found.worth["bytes"] > 0)]
-    assert said["worth"].startswith("Methods that keep data beyond the model beat fine-tuning in ")
+    assert said["worth"].startswith("Methods that keep data in addition to the model beat fine-tuning in ")
     assert f" in {int(worth['better'].sum())} of {len(worth)} cases" in said["worth"]
 
 
@@ -313,7 +313,7 @@ def test_a_method_in_two_settings_is_one_method(tmp_path: Path) -> None:
     said = dict(headlines(found))["differences"]
     different = int((tested["better"] != "").sum())
     assert said.startswith(f"{different} of 9 pairs of methods ({100 * different / 9:.0f}%) differ")
-    assert ", and 0 of 1 pair of one method in two settings. To be found" in said
+    assert ", and 0 of 1 pair of one method in two settings. To be detected" in said
     assert "4 methods" in texts(page_with(show_findings.overview(found)), ".tiles li")
 
 

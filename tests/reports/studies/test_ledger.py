@@ -422,7 +422,7 @@ def test_a_mean_over_fewer_cells_says_which_are_lacking(tmp_path: Path) -> None:
     counts = [row["our n"][0] for row in rows_of(page)]
     assert counts == ["5 of 10 2", "5 of 10 2", "2 of 10 4"]
     assert texts(page, "ol.footnotes > li")[0].startswith("the means are over different numbers of runs")
-    assert text_of(page, "div.notice > p", "fewer records").startswith("3 of 3 compared means rest on fewer records than planned:")
+    assert text_of(page, "div.notice > p", "fewer records").startswith("3 of 3 compared means are based on fewer records than planned.")
 
 
 def test_a_metric_that_compares_with_failed_joint_training(tmp_path: Path) -> None:
@@ -451,8 +451,8 @@ def test_records_that_other_code_made_are_told(tmp_path: Path) -> None:
     assert (found["verdict"], found["our_mean"]) == ("no verdict", pytest.approx(90.0))
     assert found["stale"].startswith("core by cglsuite 0.1.0 (cccccccc), now 0.1.0 (aaaaaaaa)")
     page = page_of(ledger_of(tmp_path, method="Bare", repeats=1))
-    assert text_of(page, "div.notice > p", "made by different code").endswith(
-        "records made by different code or on another class of machine:"
+    assert text_of(page, "div.notice > p", "produced by different code").endswith(
+        "records produced by different code or on another class of machine:"
     )
 
 
@@ -625,7 +625,7 @@ def test_pages_equal_the_records(tmp_path: Path) -> None:
     tested = compared["verdict"].isin(stats.AGREEMENTS).sum()
     assert line.startswith(f"BeGin, Cora in task-IL: {counts.get('equivalent') or 'none'} of {tested} tested values ")
     assert f"{counts['different']} differ and {counts.get('undecided', 0)} are undecided" in line
-    assert ". The largest difference: LwF is 3.5 points above print in AP (different)" in line
+    assert ". The largest difference: LwF is 3.5 points above the printed value in AP (different)" in line
     assert all(f"{n} {verdict}" in line for verdict, n in counts.items() if verdict not in stats.AGREEMENTS)
     gallery = show_ledger.grid(ledger.rows)
     assert gallery is not None

@@ -101,7 +101,7 @@ def test_a_figure_per_method_in_both_themes() -> None:
     assert isinstance(gallery, Gallery)
     (first,) = gallery.pictures  # EWC has no groups
     alike = show_nodes.node_distributions(items(frame(better=False, worse=False)))
-    assert "Every method answers all items of a task equally well." in str(alike)
+    assert "Every method predicts all items of a task equally well." in str(alike)
     assert first.light != first.dark
     for svg in (first.light, first.dark):
         for text in ("label homophily", "number of labels", "degree", "better than the mean", "worse than the mean", "share of items, %"):
@@ -142,7 +142,7 @@ def test_a_figure_of_embeddings_per_method(labels: int, colours: tuple[str, ...]
     assert isinstance(gallery, Gallery)
     (made,) = gallery.pictures  # of four items there is no figure
     assert made.alt.startswith("t-SNE of the embeddings of 24 test items of 2 tasks by bare")
-    assert "mean nothing" in made.alt
+    assert "are not meaningful" in made.alt
     assert all(colour in made.light for colour in colours)
     assert "task 2" in made.light
     assert ("class 0" in made.light) == (labels > 0)
@@ -151,7 +151,7 @@ def test_a_figure_of_embeddings_per_method(labels: int, colours: tuple[str, ...]
 def test_embeddings_that_are_all_alike_have_no_figure() -> None:
     alike, vectors = embedded()
     shown = dataclasses.replace(items(frame()), embeddings={"bare": (alike, np.ones_like(vectors))})
-    assert "embedded alike" in str(show_nodes.node_embeddings(shown))
+    assert "all have the same embedding" in str(show_nodes.node_embeddings(shown))
 
 
 @pytest.mark.plugins

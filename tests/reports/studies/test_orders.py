@@ -186,10 +186,10 @@ def test_orders_with_seeds_of_their_own(study_of: Study) -> None:
     assert set(frame["n_repeats"]) == {1}
     assert frame["no_null"].str.contains("no order was run with more than one seed").all()
     page = page_with(show_orders.sensitivity(study))
-    note = "every order has a seed of its own, so this OPD counts the noise of seeds in full."
+    note = "every order has its own seed, so this OPD includes all seed noise."
     assert texts(page, "ol.footnotes > li").count(note) == 2
     refusal = orders.components(study)[f"{UCLA} × gcn"]
-    assert "a seed of its own" in str(refusal)
+    assert "its own seed" in str(refusal)
     assert len(orders.comparisons(study, f"{UCLA} × gcn")) == 3
 
 
@@ -288,8 +288,8 @@ def test_bound_on_every_cell(study_of: Study) -> None:
     assert row["af"] == pytest.approx(METRICS["forgetting_max"].loss(metrics.forgetting_max(record.performance())))
     closest = 100 * checked["slack"].astype(float).min()
     assert closest < 100 * checked["slack"].astype(float).max() - 1  # else the next line would hold for any cell
-    bound = f"54 of 54 cells obey the bound; the closest is {closest:.1f} points below it"
-    assert text_of(page_with(show_orders.bound(study)), "p", "obey the bound").startswith(bound)
+    bound = f"54 of 54 cells satisfy the bound; the closest is {closest:.1f} points below it"
+    assert text_of(page_with(show_orders.bound(study)), "p", "satisfy the bound").startswith(bound)
     broken = study.cells.assign(af=study.cells["af"].where(study.cells["key"] != record.key, 8.1))
     shown = page_with(show_orders.bound(dataclasses.replace(study, cells=broken)))
     assert "These violate the bound and cannot be right" in shown

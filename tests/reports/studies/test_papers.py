@@ -94,7 +94,7 @@ def test_rows_over_one_repetition_are_counted_whatever_their_verdict(tmp_path: P
     assert papers.totals["n = 1"] == len(single) > papers.totals["no verdict"] > 0
     assert set(single["verdict"]) == {"no verdict", "published artefact"}
     assert papers.totals["equivalent"] == papers.totals["undecided"] == 0
-    assert f"{len(single)} values rest on one repetition, without a verdict." in show_papers.headlines(papers)
+    assert f"{len(single)} values are based on one repetition and without a verdict." in show_papers.headlines(papers)
 
 
 def test_cells_and_hours(tmp_path: Path) -> None:

@@ -184,7 +184,7 @@ def test_page_and_file(tmp_path: Path) -> None:
     """Both hold the ratios; the page says how they are compared."""
     ledger = ledger_with(tmp_path / "store", {"bare": 1.0, "ewc": [1.1, 1.2, 1.3], "lwf": 2.0})
     page = page_with(show_ledger.running_times(ledger), show_ledger.statistics(ledger))
-    assert "Clocks of different machines are compared as ratios only" in page
+    assert "Times on different machines are compared only as ratios" in page
     assert "PCG: " in page
     written = json.loads(write_ledger(ledger, tmp_path / "out")[1].read_text())
     assert [one["verdict"] for one in written["ratios"]] == list(ledger.ratios["verdict"])

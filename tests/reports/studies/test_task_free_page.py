@@ -65,7 +65,9 @@ def test_other_reports_cope_with_task_free_records(task_free_results: Any) -> No
     one = results[0]
     page = page_with(summary(one), definitions(one), show.curves(one), show.matrices(one), show.matrix(one.used[0]))
     assert_harmless(page)
-    assert "A task-free stream has no task sequence: task_free_dynamics draws accuracy over its steps." in texts(page, "p.quiet")
+    assert "A task-free stream has no sequence of tasks. The notebook task_free_dynamics plots accuracy over its steps." in texts(
+        page, "p.quiet"
+    )
     assert sum(tag == "img" for tag, _ in Elements(page).found) == 3
     legend = text_of(page, "figcaption", "performance on latent task k")
     assert legend.startswith("A[i,k]: ")

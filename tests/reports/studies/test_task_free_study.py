@@ -22,7 +22,7 @@ def test_records_of_another_stream_are_noticed(task_free_results: Any) -> None:
     results, catalogue = task_free_results(tampered=True)
     study = task_free_study(results, catalogue=catalogue)
     assert not stream_tables.streams(study)["same"].any()
-    changed = "These streams differ from those behind the records; data or code have changed:"
+    changed = "These streams differ from those of the records, because data or code have changed:"
     assert changed in texts(page_with(task_free_page.overview(study)), "div.notice > p")
 
 

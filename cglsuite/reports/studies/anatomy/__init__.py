@@ -1,3 +1,3 @@
-"""The composition of a stream or data set: sizes, classes, drift, homophily and degrees of its tasks, against published statistics."""
+"""The composition of a stream or a data set: sizes, classes, drift, homophily and degrees, compared with published statistics."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Statistics of a data set by groups of its items: the tasks of a stream, years, domains or classes.
+"""Statistics of a data set for groups of its items: the tasks of a stream, years, domains or classes.
 
 A group's graph is the subgraph that its items induce (links: the links themselves; whole graphs: their union). Everything is a function of
 the data and the groups; work per group is in array operations over nodes and edges.
@@ -62,7 +62,7 @@ class Grouping:
 
 @dataclass(frozen=True, kw_only=True)
 class Drift:
-    """How the mean features of the items move from group to group.
+    """The drift of the mean features of the items from group to group.
 
     Args:
         of: the averaged quantity. places: float64 [G, D], D <= 2, principal components of the means. explained: float64 [D], their
@@ -239,11 +239,12 @@ def _nodes(data: NodeData, grouping: Grouping, edges: Tensor) -> _Parts:
 
 
 def theorem_1(y: Tensor, edges: Tensor, counting: Tensor, size: int) -> dict[str, float]:
-    """Check Theorem 1 of AGALE (Zhao et al., TMLR 2024): how many edges are at least as homophilous in a task as in the whole graph.
+    """Check Theorem 1 of AGALE (Zhao et al., TMLR 2024) by counting the edges that are at least as homophilous in a task as in the whole
+    graph.
 
-    Part 1: every edge is if one of its ends has a single label. Part 2: an edge between nodes of several labels is with a probability of
-    at least ``1 - (1 - h)^K``, for homophily h in the whole graph and K labels per task. The paper prints this bound, but it does not
-    hold in general.
+    Part 1: this is true of every edge with an end that has a single label. Part 2: for an edge between nodes with several labels, the
+    probability is at least ``1 - (1 - h)^K``, where h is its homophily in the whole graph and K the number of labels per task. The paper
+    prints this bound, but it is not true in general.
 
     Args:
         y: bool [N, C]. edges: int64 [2, E], of the task. counting: bool [C], the labels that count in the task. size: K.
@@ -345,7 +346,8 @@ def _class_counts(
     data: NodeData | LinkData | GraphData, ids: Tensor, classes_of_data: Tensor | None = None
 ) -> tuple[NDArray[np.int64] | None, int]:
     """The number of items of each class (int64 [C]; ``None`` for real targets and for link prediction, whose links all exist), and of items
-    with any class; restricted to ``classes_of_data`` (bool [C])."""
+    with any class; restricted to ``classes_of_data`` (bool [C]).
+    """
     kind, y = label_kind(data.y), data.y[ids]
     if kind == "real" or (kind == "multi" and data.n_classes == 1 and bool(data.y.all())):
         return None, 0
@@ -372,7 +374,7 @@ def _shares(counts: Sequence[NDArray[np.int64] | None]) -> NDArray[np.float64] |
 
 
 def mean_drift(described: Sequence[Any], of: str, n_groups: int) -> Drift | None:
-    """Measure how the mean features (per group [n, F], dense or sparse) move from group to group; ``None`` for a single group.
+    """Measure the drift of the mean features (per group [n, F], dense or sparse) from group to group. Return ``None`` for a single group.
 
     Principal components are exact (a full singular value decomposition of the means), so they need no seed.
     """
@@ -410,7 +412,7 @@ _MAX_VALUES, _BINS = 24, 12
 
 @dataclasses.dataclass(frozen=True)
 class Anatomies:
-    """Statistics of several subjects, and the subjects whose raw data are missing, with the reason."""
+    """The statistics of several subjects, and the reasons why others are missing (no raw data)."""
 
     shown: tuple[Anatomy, ...]
     absent: Mapping[str, str] = dataclasses.field(default_factory=dict)
@@ -424,7 +426,7 @@ def anatomies(
     orders: int | Sequence[int] = (0,),
     overrides: Mapping[str, Any] | None = None,
 ) -> Anatomies:
-    """Compute the statistics of every subject whose data are available; see :func:`anatomy_of`."""
+    """Compute the statistics of every subject with available data (see :func:`anatomy_of`)."""
     seeds = [orders] if isinstance(orders, int) else orders
     return _available({name: partial(anatomy_of, catalogue, name, key=key, orders=seeds, overrides=overrides) for name in listed(subjects)})
 
@@ -442,7 +444,7 @@ def _available(makers: Mapping[str, Callable[[], Anatomy]]) -> Anatomies:
 def anatomy_of(
     catalogue: Catalogue, name: str, *, key: str = "", orders: Sequence[int] = (0,), overrides: Mapping[str, Any] | None = None
 ) -> Anatomy:
-    """Compute statistics of a scenario (``pcg/class-il@agale-1``) by task, or of a data set (``pcg``) by an attribute of its items.
+    """Compute the statistics of a scenario (``pcg/class-il@agale-1``) by task, or of a data set (``pcg``) by an attribute of its items.
 
     Args:
         key: for a data set: the attribute (``year``, ``domain``, ...), or ``class``; empty: the first time or domain that the data set has,
@@ -462,7 +464,7 @@ def anatomy_of(
 
 
 def campaign_anatomies(results: CampaignResults, catalogue: Catalogue) -> Anatomies:
-    """Compute statistics of every scenario of a campaign whose data are available, with the methods' scores on its tasks.
+    """Compute the statistics of every scenario of a campaign with available data, together with the methods' scores on its tasks.
 
     Tasks are those of the first cell with a result; scores are over the cells that share its order and split.
     """
@@ -514,7 +516,7 @@ def _of_scenario(
 
 def _of_stream(stream: Any, title: str) -> Anatomy:
     if not isinstance(stream, Assembly):
-        raise UsageError(f"{title}: its stream holds no data set ({type(stream).__name__}); expected a stream of the suite's builders")
+        raise UsageError(f"{title}: its stream contains no data set ({type(stream).__name__}); expected a stream from the suite's builders")
     spec, layout = stream.spec, stream.layout
     outputs = layout.outputs
     if spec.setting == "class-il":  # every label seen so far competes

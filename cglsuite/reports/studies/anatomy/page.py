@@ -1,4 +1,4 @@
-"""The page with a stream's statistics. It formats what :mod:`cglsuite.reports.studies.anatomy.compute` computes."""
+"""The page with the statistics of a stream. It formats the results of :mod:`cglsuite.reports.studies.anatomy.compute`."""
 
 from __future__ import annotations
 
@@ -72,8 +72,10 @@ _COLUMNS = {
 def message(anatomies: Anatomies) -> Fragment:
     """Summarise the key results: homophily within tasks, drift, matching published statistics, sizes, and subjects without data."""
     lines = [element("li", element("strong", scenario_words(anatomy.name)), ": ", " ".join(_facts(anatomy))) for anatomy in anatomies.shown]
-    absent = [notice(f"{name} is left out: its raw data are not here.", reason) for name, reason in anatomies.absent.items()]
-    return join([key_box(lines) if lines else empty("No data set of this page is here."), *absent])
+    absent = [
+        notice(f"{name} is left out, because its raw data are not on this machine.", reason) for name, reason in anatomies.absent.items()
+    ]
+    return join([key_box(lines) if lines else empty("The raw data of this page are not on this machine."), *absent])
 
 
 def _facts(anatomy: Anatomy) -> list[str]:
@@ -118,8 +120,12 @@ def _range(values: Any, digits: int) -> str:
 
 
 def sizes(anatomies: Anatomies) -> Fragment:
-    """Tabulate items, nodes, edges, mean degree, classes and homophily per group. The whole data set comes first."""
-    return join([_sizes(anatomy) for anatomy in anatomies.shown]) if anatomies.shown else empty("No data set of this page is here.")
+    """Tabulate items, nodes, edges, mean degree, classes and homophily per group. The first row is the whole data set."""
+    return (
+        join([_sizes(anatomy) for anatomy in anatomies.shown])
+        if anatomies.shown
+        else empty("The raw data of this page are not on this machine.")
+    )
 
 
 def _sizes(anatomy: Anatomy) -> Fragment:
@@ -143,7 +149,7 @@ def _counts(name: str) -> Column:
 
 
 def published(anatomies: Anatomies) -> Fragment:
-    """Compare the published statistics of these data sets with counts from the data."""
+    """Compare the published statistics of these data sets with our counts."""
     frames = {scenario_words(anatomy.name): published_beside(anatomy) for anatomy in anatomies.shown}
     if not any(map(len, frames.values())):
         return empty("No paper of the suite prints statistics of these data sets in these settings.")
@@ -151,7 +157,9 @@ def published(anatomies: Anatomies) -> Fragment:
 
 
 def statistics_table(frames: Mapping[str, pd.DataFrame]) -> Fragment:
-    """Compare published statistics with ours, each under a title, with causes of deviations. Frames: see :func:`published_beside`."""
+    """Compare published statistics with ours, one table per title, with the causes of deviations. See :func:`published_beside` for the
+    frames.
+    """
     notes = Notes()
     rows = [{**row, "title": title} for title, frame in frames.items() for row in as_rows(frame)]
     columns = [
@@ -163,9 +171,9 @@ def statistics_table(frames: Mapping[str, pd.DataFrame]) -> Fragment:
         words("paper", lambda row: join(notes.mark(f"{row['paper']}, {row['dataset']}", row["remark"])), "nowrap"),
     ]
     about = (
-        "Equal: ours is the printed number, rounded or cut to its digits (AGALE prints 3K and 37K). Ours counts edges as the data list "
-        "them. A cause is a rule that gives the printed number, computed from our counts or from other printed numbers; its badge is the "
-        "result of that check. Footnotes are contradictions within the papers."
+        "Equal: our number is the printed one after rounding or truncating it to the printed digits (AGALE prints 3K and 37K). We count "
+        "edges as the data list them. A cause is a rule that yields the printed number from our counts or from other printed numbers; its "
+        "badge shows the result of that check. Footnotes list contradictions within the papers."
     )
     return join([framed(rows, columns, about, by="title"), notes.listed()])
 
@@ -194,7 +202,7 @@ def scores(anatomies: Anatomies) -> Fragment:
     """Tabulate the label homophily of each task with every method's score after the last task."""
     shown = [anatomy for anatomy in anatomies.shown if len(anatomy.scores)]
     if not shown:
-        return empty("No records were given: name a campaign whose cells are done.")
+        return empty("There are no records. Pass a campaign with finished cells.")
     return join([_scores(anatomy) for anatomy in shown])
 
 
@@ -216,7 +224,7 @@ def _scores(anatomy: Anatomy) -> Fragment:
 
 
 def growth(anatomies: Anatomies) -> Gallery | Fragment:
-    """Draw how nodes, edges and classes grow from group to group, as in Figure 2 (a to c) of BeGin (Ko et al.)."""
+    """Plot the growth of nodes, edges and classes from group to group, as in Figure 2 (a to c) of BeGin (Ko et al.)."""
     growing = [anatomy for anatomy in anatomies.shown if anatomy.in_order and len(anatomy.groups) > 1]
     return _gallery([_growth(anatomy) for anatomy in growing], "There is a single group, or the groups have no order.")
 
@@ -230,7 +238,7 @@ def _growth(anatomy: Anatomy) -> Any:
 
 
 def shares(anatomies: Anatomies) -> Gallery | Fragment:
-    """Draw the share of every class in every group."""
+    """Plot the share of every class in every group."""
     return _gallery(
         [_shares(anatomy) for anatomy in anatomies.shown if anatomy.shares is not None and len(anatomy.groups) > 1],
         "These data sets have no classes.",
@@ -251,7 +259,7 @@ def _shares(anatomy: Anatomy) -> Any:
 
 
 def drift(anatomies: Anatomies) -> Gallery | Fragment:
-    """Draw how the mean features move from group to group."""
+    """Plot the drift of the mean features from group to group."""
     moving = [(anatomy, anatomy.drift) for anatomy in anatomies.shown if anatomy.drift is not None]
     return _gallery([_drift(anatomy, moved) for anatomy, moved in moving], "There is a single group, or there are no features.")
 
@@ -264,7 +272,7 @@ def _drift(anatomy: Anatomy, moved: Drift) -> Any:
 
 
 def homophily(anatomies: Anatomies) -> Gallery | Fragment:
-    """Draw the label homophily per group and of the whole graph, with the methods' scores if there are records."""
+    """Plot the label homophily of each group and of the whole graph, together with the methods' scores if there are records."""
     shown = [anatomy for anatomy in anatomies.shown if anatomy.groups["homophily"].notna().any()]
     return _gallery([_homophily(anatomy) for anatomy in shown], "Label homophily is defined for labelled nodes only.")
 
@@ -285,7 +293,7 @@ def _homophily(anatomy: Anatomy) -> Any:
 
 
 def theorem(anatomies: Anatomies) -> Fragment:
-    """Compare AGALE's Theorem 1 with the data: the shares of edges at least as homophilous in their task as in the whole graph."""
+    """Compare AGALE's Theorem 1 with the data: the share of edges that are at least as homophilous in their task as in the whole graph."""
     shown = [anatomy for anatomy in anatomies.shown if anatomy.groups["single_edges"].notna().any()]
     rows = [
         {"title": scenario_words(anatomy.name), "group": name, **row}
@@ -293,21 +301,21 @@ def theorem(anatomies: Anatomies) -> Fragment:
         for name, row in zip(anatomy.names, as_rows(anatomy.groups), strict=True)
     ]
     columns = [
-        *(label("task", "group"), number("edges with an end of one label", "single_edges"), amount("kept, %", "single_kept", (1, 100.0))),
+        *(label("task", "group"), number("edges with a single-label end", "single_edges"), amount("kept, %", "single_kept", (1, 100.0))),
         *(number("other edges", "several_edges"), amount("kept, %", "several_kept", (1, 100.0))),
-        amount("bound in print, %", "several_claimed", (1, 100.0)),
+        amount("published bound, %", "several_claimed", (1, 100.0)),
     ]
     about = (
-        "Kept: the edge is at least as homophilous among the labels of its task as among all. Theorem 1 of AGALE: all edges with an end of "
-        "one label are kept, and others with a probability of at least 1 − (1 − h)^K, with h in the whole graph and K labels per task "
-        "(mean over these edges). The second part does not hold in general."
+        "Kept: the edge is at least as homophilous with respect to the labels of its task as with respect to all labels. Theorem 1 of "
+        "AGALE: all edges with a single-label end are kept, and the others with a probability of at least 1 − (1 − h)^K, where h is their "
+        "homophily in the whole graph and K the number of labels per task (mean over these edges). The second part is not true in general."
     )
-    return framed(rows, columns, about, by="title", none="The theorem is about nodes of several labels in tasks.")
+    return framed(rows, columns, about, by="title", none="The theorem applies only to multi-label nodes in tasks.")
 
 
 def degrees(anatomies: Anatomies) -> Gallery | Fragment:
-    """Draw the distributions of degree and node homophily for the whole data set and its first, middle and last groups."""
-    return _gallery([_degrees(anatomy) for anatomy in anatomies.shown], "No data set of this page is here.")
+    """Plot the distributions of degree and node homophily for the whole data set and for its first, middle and last groups."""
+    return _gallery([_degrees(anatomy) for anatomy in anatomies.shown], "The raw data of this page are not on this machine.")
 
 
 def _degrees(anatomy: Anatomy) -> Any:
@@ -329,7 +337,7 @@ def _gallery(pictures: Sequence[Any], otherwise: str) -> Gallery | Fragment:
     return Gallery(tuple(pictures)) if pictures else empty(otherwise)
 
 
-# Figures: class shares over time, drift of the mean features, homophily of tasks beside scores.
+# Figures: class shares over time, drift of the mean features, and homophily of tasks with scores.
 
 
 _NUMBERED = 40
@@ -337,7 +345,7 @@ _NUMBERED = 40
 
 
 def share_figure(shares: NDArray[np.float64], classes: Sequence[str], theme: Theme, *, title: str, item_name: str) -> Figure:
-    """Draw the share of every class in every group as a heat map with a row per class and a column per group.
+    """Plot the share of every class in every group as a heat map, with one row per class and one column per group.
 
     Args:
         shares: float64 [G, C]. classes: names of the columns. title: may contain line breaks. what: the noun for one group.
@@ -364,14 +372,14 @@ def share_figure(shares: NDArray[np.float64], classes: Sequence[str], theme: The
 
 
 def _spaced_ticks(place: Any, names: Sequence[str], cell: float, room: float) -> None:
-    """Ticks in the middle of cells, as many as fit."""
+    """Put ticks in the middle of cells, as many as fit."""
     step = max(1, int(np.ceil(room / cell)))
     shown = list(range(0, len(names), step))
     place([i + 0.5 for i in shown], [names[i] for i in shown])
 
 
 def growth_figure(alone: pd.DataFrame, so_far: pd.DataFrame, theme: Theme, *, title: str, item_name: str) -> Figure:
-    """Draw a panel per column. Bars show each group alone and the line shows all groups so far."""
+    """Plot one panel per column. Bars show single groups, and the line shows all groups so far."""
     inner, plot_height, gap, left, below = 1.85, 1.75, 0.72, 0.66, 0.86
     width = left + len(so_far.columns) * (inner + gap) - gap + 0.14
     lines = wrapped(title, width - 0.4, 10.5)
@@ -396,7 +404,7 @@ def growth_figure(alone: pd.DataFrame, so_far: pd.DataFrame, theme: Theme, *, ti
 
 
 def drift_figure(drift: Drift, theme: Theme, *, title: str, item_name: str, in_order: bool) -> Figure:
-    """Draw the numbered group means in their principal plane (left) and their distance from the first, against chance (right)."""
+    """Plot the numbered group means in their principal plane (left) and their distance from the first, compared with chance (right)."""
     n = len(drift.shift)
     lines = wrapped(title, 6.4, 10.5)
     inner, plot_height, below, above, gap, left = 2.75, 2.4, 0.86, 0.24 + 0.19 * len(lines), 0.75, 0.62
@@ -446,7 +454,7 @@ def homophily_figure(
     order: Sequence[str],
     ylabel: str = "score",
 ) -> Figure:
-    """Draw every group's label homophily as bars, the whole graph's as a dashed line, and methods' final scores as lines.
+    """Plot the label homophily of each group as bars and of the whole graph as a dashed line. The final scores of methods are lines.
 
     Args:
         homophily: float64 [G]. scores: columns label, task (from 0), mean (fractions); may be empty. order: labels.

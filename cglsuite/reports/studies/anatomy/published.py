@@ -24,7 +24,7 @@ _THREE_DIMENSIONS = 3
 
 
 def published_beside(anatomy: Anatomy) -> pd.DataFrame:
-    """Compare every published statistic of this data set that is also counted here.
+    """Compare every published statistic of this data set with our count, if there is one.
 
     A scenario uses the rows of its paper and setting. A data set alone uses what each paper prints about the data set itself.
 
@@ -69,7 +69,7 @@ def counted(row: Mapping[str, Any], anatomy: Anatomy | None = None) -> Iterator[
 
 
 def averaged_over_tasks(row: Mapping[str, Any]) -> bool:
-    """Return whether a row prints means over tasks, which depend on the class order."""
+    """Return whether a row contains means over tasks, which depend on the class order."""
     return any(quantity in _MEANS for quantity, *_ in _printed_notes(str(row["note"]).partition("suspect: ")[0]))
 
 
@@ -135,7 +135,7 @@ def _printed_columns(row: Mapping[str, Any]) -> Iterator[_Printed]:
 
 
 def _unit(row: Mapping[str, Any], column: str) -> float:
-    """The unit of the last printed digit, also if a note says so: ``printed rounded: 3K nodes, 7.34M edges``."""
+    """Return the unit of the last printed digit. A note may state it, as in ``printed rounded: 3K nodes, 7.34M edges``."""
     rounded = re.search(rf"printed rounded: .*?\b([\d.]+)([KM]) {column.removeprefix('n_')}", row["note"])
     if rounded:
         return _ROUNDED[rounded[2]] * 10.0 ** -_decimals(rounded[1])
@@ -192,12 +192,12 @@ class Count:
 
     @property
     def equal(self) -> bool | None:
-        """Whether our count equals the published number to its printed digits; ``None`` without data."""
+        """Whether our count equals the published number to its printed digits, or ``None`` without data."""
         return None if math.isnan(self.ours) else is_printed_as(self.ours, self.published, self.unit)
 
 
 def is_printed_as(value: float, published: float, unit: float) -> bool:
-    """Return whether ``value``, rounded or truncated to multiples of ``unit``, gives ``published``.
+    """Return whether ``value``, rounded or truncated to a multiple of ``unit``, equals ``published``.
 
     Example:
         >>> is_printed_as(29.747, 29.7, 0.1), is_printed_as(37351, 37000, 1000), is_printed_as(5881, 5858, 1)
@@ -209,7 +209,7 @@ def is_printed_as(value: float, published: float, unit: float) -> bool:
 
 
 def cause_of(count: Count) -> tuple[str, str]:
-    """Return the cause of a deviation and the outcome of its check, one of :data:`CHECKS`; empty for equal numbers.
+    """Return the cause of a deviation and the outcome of its check, one of :data:`CHECKS`. Both are empty for equal numbers.
 
     Without data a cause is given if the paper's own numbers decide on it, or if it is known from elsewhere (``not checked``).
     """

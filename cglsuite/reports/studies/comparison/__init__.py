@@ -1,3 +1,3 @@
-"""Methods compared: tests, effect sizes, ranks and power."""
+"""Comparison of methods: tests, effect sizes, ranks and power."""
 
 from __future__ import annotations

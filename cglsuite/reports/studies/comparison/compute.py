@@ -1,4 +1,4 @@
-"""Comparison of methods as data: tests, effect sizes, ranks, variance components and power, per scenario and backbone.
+"""Compute the comparison of methods: tests, effect sizes, ranks, variance components and power, per scenario and backbone.
 
 A :class:`Question` (metric, family of pairs, test, adjustment, level) is declared before the numbers are seen and shown with them.
 Values have the records' units. :mod:`cglsuite.reports.studies.comparison.page` formats the results.
@@ -83,7 +83,7 @@ class Question:
             if not 0.0 < getattr(self, name) < 1.0:
                 raise UsageError(f"{name} = {getattr(self, name)}: expected a number between 0 and 1")
         if not self.smallest > 0.0:
-            raise UsageError(f"a smallest interesting difference of {self.smallest:g}: expected a positive number")
+            raise UsageError(f"smallest interesting difference {self.smallest:g}: expected a positive number")
         for kind, name, known in (("test", self.test, stats.TESTS), ("adjustment", self.adjustment, stats.ADJUSTMENTS)):
             if name not in known:
                 raise UnknownNameError(kind, name, known)
@@ -95,13 +95,13 @@ class Question:
 
     @property
     def beside(self) -> str:
-        """The second test, which is shown for comparison and gives no verdict."""
+        """The second test, which is shown for comparison only and gives no verdict."""
         return "t" if self.test == "welch" else "welch"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Comparison:
-    """The methods of one scenario on one backbone, with their values and tests.
+    """The methods of one scenario with one backbone, their values and their tests.
 
     Args:
         preset: its name, which ends in a hash if switches were overridden. title: display name. performance: name of the measure.
@@ -150,7 +150,7 @@ class Comparison:
 
     @cached_property
     def design(self) -> stats.Layout | stats.Refused:
-        """The design of the first method, or the reason why it has none. Methods with other cells are refused pair by pair."""
+        """The design of the first method, or the reason why it has none. Pairs with a method that has other cells are refused."""
         try:
             return self.by_method[self.methods[0]].layout if self.methods else stats.Refused(self.no_value)
         except stats.Refused as refusal:
@@ -163,14 +163,14 @@ class Comparison:
 
     @cached_property
     def by_repetition(self) -> pd.DataFrame:
-        """Values by repetition (rows: order, split, seed) and method. The sign is flipped for metrics where lower is better."""
+        """Values by repetition (rows: order, split, seed) and method. The sign is flipped for metrics whose lower values are better."""
         sign = 1.0 if self.higher_is_better else -1.0
         cells = self.cells.assign(value=sign * self.cells["value"])
         return cells.pivot_table(index=["order", "split", "seed"], columns="method", values="value")
 
     @property
     def unit(self) -> str:
-        """The unit of replication for tests: ``order``, ``seed``, ``order × seed``."""
+        """The unit of replication for tests: ``order``, ``seed`` or ``order × seed``."""
         return self.block if isinstance(self.design, stats.Refused) else self.design.unit
 
     @property
@@ -182,7 +182,7 @@ class Comparison:
 
     @property
     def no_value(self) -> str:
-        """A sentence stating that no method has a value, and why."""
+        """A sentence that states that no method has a value, and why."""
         return f"no method has a value: {self.question.metric} {self.absent}" if self.absent else "no method has a value"
 
     @cached_property
@@ -196,18 +196,18 @@ class Comparison:
 
     @cached_property
     def beside(self) -> pd.DataFrame:
-        """The same pairs under the test that gives no verdict (:attr:`Question.beside`). Errors are those of :attr:`tests`."""
+        """The same pairs with the test that gives no verdict (:attr:`Question.beside`). Raises the same errors as :attr:`tests`."""
         return self._family(self.question.beside)
 
     @property
     def both(self) -> pd.DataFrame:
-        """:attr:`tests` joined with :attr:`beside`, whose columns get the prefix ``beside_``. Errors are those of :attr:`tests`."""
+        """:attr:`tests` joined with :attr:`beside` (with the column prefix ``beside_``). Raises the same errors as :attr:`tests`."""
         return self.tests.join(self.beside.add_prefix("beside_"))
 
     def _family(self, test: str) -> pd.DataFrame:
         question, n = self.question, len(self.methods)
         if n < 2:
-            raise stats.Refused(f"{n} method has a value: a comparison needs at least two" if n else self.no_value)
+            raise stats.Refused("only one method has a value, but a comparison needs at least two" if n else self.no_value)
         if question.against and question.against not in self.methods:
             raise stats.Refused(f"{question.against} is the reference method and has no value here")
         how: dict[str, Any] = {"test": test, "adjustment": question.adjustment, "alpha": question.alpha}
@@ -220,7 +220,7 @@ class Comparison:
 
     @cached_property
     def axes(self) -> list[str]:
-        """The settings in which variants of one method differ. They form a sweep, so the variants do not compete."""
+        """The settings in which the variants of one method differ. The variants form a sweep and do not compete."""
         return swept([group for group in self.groups if group.label in self.methods])
 
     @cached_property
@@ -230,7 +230,7 @@ class Comparison:
 
     @property
     def representatives(self) -> list[str]:
-        """One label per method, selected without test data: its only variant, or the setting that validation chose.
+        """One label per method, selected without test data: its only variant, or the setting chosen by validation.
 
         Raises:
             Refused: if validation performance was not recorded for the settings of a method.
@@ -238,7 +238,7 @@ class Comparison:
         if unchosen := [family[0].method for family in self.families if not self._chosen(family)]:
             raise stats.Refused(
                 f"{', '.join(unchosen)} {'has' if len(unchosen) == 1 else 'have'} several settings, and validation performance was not "
-                "kept to choose one: name one setting per method in methods"
+                "recorded to choose one: name one setting per method in methods"
             )
         return [label for family in self.families for label in self._chosen(family)]
 
@@ -255,7 +255,7 @@ class Comparison:
 
 @dataclass(frozen=True, kw_only=True)
 class Study:
-    """A question and its comparisons. ``methods`` fixes the methods' order, and therefore their colours, on all pages."""
+    """A question and its comparisons. ``methods`` determines the order, and therefore the colours, of the methods on all pages."""
 
     results: Results
     question: Question
@@ -374,7 +374,7 @@ def _spread(layout: stats.Layout) -> float:
 
 
 def selection(comparison: Comparison, family: Sequence[Group]) -> stats.Selected:
-    """Return the setting of a method that validation chose. Its interval repeats the choice in every bootstrap draw of units.
+    """Return the setting of a method that was chosen by validation. Its interval repeats the choice in every bootstrap draw of units.
 
     Raises:
         Refused: if the settings have different units, or as :func:`cglsuite.stats.selected`.
@@ -396,7 +396,7 @@ def selection(comparison: Comparison, family: Sequence[Group]) -> stats.Selected
 
 
 def pairs(comparison: Comparison) -> pd.DataFrame:
-    """Return :attr:`Comparison.both` with a BCa interval of the difference of means if there are enough units.
+    """Return :attr:`Comparison.both`, with a BCa interval of the difference between means if there are enough units.
 
     Returns:
         The columns of both tests, then boot_low, boot_high (NaN with fewer than ten units, or with crossed factors).
@@ -439,8 +439,8 @@ def friedman(comparison: Comparison) -> stats.Friedman:
     if block != "seed" and cells.groupby("seed")[block].nunique().max() > 1:
         size = stats.error_rate("ranks", "4 methods, 10 blocks")["any pair, one seed in all blocks"]
         raise stats.Refused(
-            f"{block}s share seeds, and blocks that do are not independent: what a seed does to a method would count as a difference in "
-            f"{size:.0f}% of cases; ranks are for {block}s with seeds of their own"
+            f"{block}s share seeds, so they are not independent: the effect of a seed on a method would count as a difference in "
+            f"{size:.0f}% of cases. Ranks need {block}s with separate seeds"
         )
     return test
 
@@ -450,7 +450,7 @@ def _ranked(comparison: Comparison) -> stats.Friedman:
 
 
 def block_ranks(comparison: Comparison) -> pd.DataFrame:
-    """Rank every method (rows) within each block (columns); 1 is the best. Ranks describe cells even if blocks share seeds.
+    """Rank every method (rows) within each block (columns). Rank 1 is the best. Ranks describe the cells even if blocks share seeds.
 
     Raises:
         Refused: as :func:`cglsuite.stats.friedman`; different numbers of cells per block.
@@ -469,14 +469,14 @@ def _by_block(comparison: Comparison) -> pd.DataFrame:
 
 
 def components(comparison: Comparison) -> stats.VarianceComponents:
-    """Fit the variance model (methods fixed, orders and seeds random and crossed) on the complete block of the cells.
+    """Fit the variance model to the complete block of the cells. Methods are fixed effects; orders and seeds are crossed random effects.
 
     Raises:
         Refused: as :func:`cglsuite.stats.variance_components`; or if every order has its own seeds.
     """
     frame = comparison.cells.assign(seed=comparison.cells["split"] + "/" + comparison.cells["seed"])
     if frame["order"].nunique() > 1 and frame.groupby("seed")["order"].nunique().max() == 1:
-        raise stats.Refused("every order has a seed of its own: order and seed effects cannot be separated")
+        raise stats.Refused("every order has its own seed, so order and seed effects cannot be separated")
     block, _ = stats.complete_block(frame)
     return stats.variance_components(block[["method", "order", "seed", "value"]])
 
@@ -485,7 +485,7 @@ def components(comparison: Comparison) -> stats.VarianceComponents:
 
 
 def needs(comparison: Comparison, *, numbers: bool = True) -> pd.DataFrame:
-    """Compute detectable differences, and the replicates needed for the smallest interesting difference, pair by pair.
+    """Compute, for each pair, the detectable difference and the number of replicates needed for the smallest interesting difference.
 
     The level of each test is the family's level divided by the number of pairs (Holm's first step), so plans are conservative. Where orders
     are crossed with seeds, the numbers needed are orders with as many seeds as there are.
@@ -524,7 +524,7 @@ def needs(comparison: Comparison, *, numbers: bool = True) -> pd.DataFrame:
 
 
 def _needs(units: stats.Replicates, smallest: float, how: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """Replicates needed over one factor; values found before a refusal are kept."""
+    """Compute the replicates needed over one factor. Values computed before a refusal are returned, too."""
     std = stats.observed_std(units.first, units.second, paired=units.paired, unit=f"{units.unit}s")
     n = min(units.first.size, units.second.size)
     bound = stats.std_bound(std, n)
@@ -543,13 +543,13 @@ def _crossed_needs(units: stats.Replicates, smallest: float, how: dict[str, Any]
     if not units.paired:
         raise stats.Refused("the number needed cannot be computed over crossed factors for methods that were run separately")
     if units.overlap:
-        raise stats.Refused("random splits share items: no number of orders or seeds is enough by itself")
+        raise stats.Refused("random splits share items, so no number of orders or seeds is sufficient on its own")
     differences = units.first - units.second
     yield {"needed": stats.orders_needed(stats.DifferenceVariances.observed(differences), differences.shape[1], smallest, **how)}
 
 
 def plans(comparison: Comparison) -> pd.DataFrame:
-    """Compute the orders needed for the smallest interesting difference, by number of seeds, from the variance components.
+    """Compute from the variance components how many orders are needed for the smallest interesting difference, by number of seeds.
 
     If all of the scenario's orders are run, they are the population, and the plan gives the number of seeds.
 
@@ -591,12 +591,12 @@ def plans(comparison: Comparison) -> pd.DataFrame:
 
 
 def amount_text(value: float, percent: bool) -> str:
-    """Format a difference in page units."""
+    """Format a difference in the unit shown on pages."""
     return f"{value:g} point{'' if value == 1 else 's'}" if percent else f"{value:g}"
 
 
 def unit(comparison: Comparison, digits: int = 1) -> tuple[int, float]:
-    """Return the metric's number of digits and its scale. Real-valued metrics have three more digits."""
+    """Return the number of digits and the scale of the metric. Real-valued metrics have three more digits."""
     return digits if comparison.percent else digits + 3, comparison.scale
 
 
@@ -621,24 +621,24 @@ def range_text(comparison: Comparison, low: float, high: float) -> str:
 
 
 def showable(comparison: Comparison, value: float) -> bool:
-    """Return whether a difference can occur: two fractions are at most 100 points apart."""
+    """Return whether a difference is possible. Two fractions are at most 100 points apart."""
     return not (comparison.percent and value > 1.0)
 
 
 def detectable_cell(comparison: Comparison, value: float) -> Fragment:
-    """Format the smallest difference that a test can detect, unless no difference can be that large."""
+    """Format the smallest difference that a test can detect, unless such a difference is impossible."""
     if not showable(comparison, value):
         return element("td", "cannot be shown", class_="quiet")
     return amount_cell(value, *unit(comparison))
 
 
 def caption(comparison: Comparison, about: str) -> Fragment:
-    """Return a table's caption: the scenario and a description."""
+    """Return a table caption with the scenario and a description."""
     return titled(comparison.name, f" – {about}")
 
 
 def refused(comparison: Comparison, reason: str) -> Fragment:
-    """Show a notice in place of a table that the data do not support."""
+    """Show a notice in place of a table for which the data are insufficient."""
     return notice(f"{comparison.name}: refused: {reason}.")
 
 
@@ -650,7 +650,7 @@ ADJUSTED = {"holm": "Holm", "benjamini-hochberg": "Benjamini-Hochberg"}
 
 
 def key_results(study: Study) -> Fragment | None:
-    """Render a box with the message of every comparison that has a value; ``None`` if none has one."""
+    """Render a box with the message of every comparison that has a value, or return ``None`` if none has a value."""
     lines = [
         element("li", element("strong", comparison.name), ": ", " ".join(sentences(comparison)))
         for comparison in study.comparisons
@@ -660,7 +660,7 @@ def key_results(study: Study) -> Fragment | None:
 
 
 def sentences(comparison: Comparison) -> Iterator[str]:
-    """State a comparison's result as plain text: the best method and its lead, how many pairs differ, and on what condition."""
+    """State the result of a comparison as plain text: the best method and its lead, the number of pairs that differ, and any condition."""
     try:
         frame = comparison.tests
     except stats.Refused as refusal:
@@ -722,7 +722,7 @@ def _standing(comparison: Comparison, frame: pd.DataFrame, how: str) -> Iterator
 
 
 def summary(comparison: Comparison) -> Iterator[str]:
-    """Describe a comparison in lines of text: its name, the result of its tests, and the mean of every method with its interval."""
+    """Describe a comparison in lines of text: its name, the results of its tests, and the mean of every method with its interval."""
     yield f"{comparison.name}: {' '.join(sentences(comparison))}"
     rows = as_rows(means(comparison))
     yield f"  {comparison.question.metric.replace('_', ' ')}{', %' if comparison.percent else ''}"
@@ -750,7 +750,7 @@ def _ranges(comparison: Comparison, rows: list[dict[str, Any]]) -> Iterator[str]
         ends = " to ".join(unit_text(comparison, means_of[label]) for label in dict.fromkeys((labels[0], labels[-1])))
         best = labels[-1] if comparison.higher_is_better else labels[0]
         validated = next((label for label in labels if label in comparison.chosen), None)
-        selected = f"best of {len(labels)} by test performance, optimistic: {best}"
+        selected = f"best of {len(labels)} by test performance (optimistic): {best}"
         if validated is not None:
             selected = f"of {len(labels)} chosen by validation: {validated} with {unit_text(comparison, means_of[validated])}"
         selected = f"  ({selected})" if len(labels) > 1 else ""

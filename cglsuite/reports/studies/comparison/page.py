@@ -1,4 +1,4 @@
-"""The page that compares methods. It formats what :mod:`cglsuite.reports.studies.comparison.compute` computes."""
+"""The page that compares methods. It formats the results of :mod:`cglsuite.reports.studies.comparison.compute`."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def overview(study: Study) -> Fragment:
 
 
 def progress(study: Study) -> Fragment:
-    """Show the campaign's progress, the warnings, and the declared question (collapsed)."""
+    """Show the campaign's progress and warnings, and (collapsed) the declared question."""
     question = definition_list(_question(study).items())
     return join([campaign_progress(study.results), folded("What is compared, and by which test", question)])
 
@@ -112,7 +112,7 @@ def _question(study: Study) -> dict[str, str]:
     question, spec = study.question, study.spec
     family = f"every other method against {question.against}" if question.against else "all pairs of methods"
     if not question.against and any(compared.axes for compared in study.comparisons):
-        family += ", at equal settings where a method has several (its variants are a sweep, and no competitors)"
+        family += ", at equal settings if a method has several (its variants form a sweep and do not compete)"
     percent = any(compared.percent for compared in study.comparisons)
     return {
         "metric": f"{spec.title} ({spec.name}): {spec.summary}; {spec.better} is better",
@@ -135,12 +135,12 @@ _BOUNDED = {"holm": "the family-wise error rate", "benjamini-hochberg": "the fal
 _TESTS = {
     "t": "paired t-test over units that both methods share, Welch's t-test if they share none, quasi-F if orders are crossed with seeds",
     "wilcoxon": "Wilcoxon's signed-rank test over units that both methods share",
-    "welch": "Welch's t-test as if methods had been run apart, each with the error of its own design",
+    "welch": "Welch's t-test, which treats methods as if they had been run separately, each with the error of its own design",
 }
 
 
 def replication(study: Study) -> Fragment:
-    """Show the units of the tests in each scenario and the conditions under which the claims hold."""
+    """Show the units of the tests in each scenario, and the conditions for which the claims are valid."""
     if not study.comparisons:
         return empty(NOTHING_DONE)
     columns = [
@@ -174,13 +174,13 @@ def _warned(compared: Comparison) -> str:
     if compared.overlap and "split" not in design.factors and _levels(compared, "split") > 1:
         warnings.insert(0, f"Splits change with the {design.factors[0]}s and share items, which makes intervals too narrow.")
     if design.population:
-        warnings.insert(0, f"The orders are the population: {design.population} were run, and their effect is no error.")
+        warnings.insert(0, f"The orders are the population: {design.population} were run, so their effect does not count as error.")
     elif compared.orders_in_all and "order" in design.factors:
         n = compared.cells["order"].nunique()
-        warnings.insert(0, f"{n} of all {compared.orders_in_all} orders were run; tests treat them as drawn from many.")
+        warnings.insert(0, f"{n} of all {compared.orders_in_all} orders were run; tests treat them as a sample from many.")
     conditions = " and ".join(text for name, text in _GIVEN.items() if name in design.given)
     if conditions:
-        warnings.insert(0, f"Every claim is about {conditions} only.")
+        warnings.insert(0, f"Every claim is limited to {conditions}.")
     return "; ".join(warnings)
 
 
@@ -188,7 +188,7 @@ _GIVEN = {"order": "this one order", "seed": "this one seed"}
 
 
 def means(study: Study) -> Fragment:
-    """Tabulate every method's mean over units with its spread and interval, one table per scenario."""
+    """Tabulate the mean of every method over units, with its spread and interval, in one table per scenario."""
     return _tables(study, comparison.means, _means_table)
 
 
@@ -212,9 +212,9 @@ def _means_table(study: Study, compared: Comparison, frame: pd.DataFrame) -> Fra
             words("collapsed", lambda row: f"{row['collapsed']} of {row['cells']}" if row["collapsed"] else "–", "number", "number")
         )
     if compared.axes:
-        single = folded(f"The {len(frame)} single settings", framed(frame, columns))
+        single = folded(f"All {len(frame)} settings", framed(frame, columns))
         return join([_ranges_table(study, compared, frame), single])
-    about = f"{compared.performance}; interval: Student's t, BCa bootstrap from ten units on, quasi-F if crossed. "
+    about = f"{compared.performance}; interval: Student's t (BCa bootstrap for ten or more units, quasi-F if crossed). "
     groups = {g.label: g.records for g in study.results.groups if (g.preset, g.backbone) == (compared.preset, compared.backbone)}
     return framed(frame, columns, caption(compared, about + tuning_note(study.results.searches, groups)))
 
@@ -234,7 +234,7 @@ def _ranges_table(study: Study, compared: Comparison, frame: pd.DataFrame) -> Fr
             return "–"
         best = next((g for g in family if g.label in compared.chosen), None)
         if best is None:
-            return "validation was not kept"
+            return "validation performance was not recorded"
         said = f"{best.variant}: {unit_text(compared, mean[best.label])}"
         try:
             found = comparison.selection(compared, family)
@@ -249,12 +249,12 @@ def _ranges_table(study: Study, compared: Comparison, frame: pd.DataFrame) -> Fr
         *(Column(f"range of {_measured(study, compared)}", range_of), words("chosen by validation", chosen, "long")),
     ]
     about = f"{compared.performance}; over the settings of {', '.join(compared.axes)}. "
-    about += "In the interval of a chosen setting the choice is made again in every draw of repetitions"
+    about += "The interval of a chosen setting repeats the choice in every bootstrap draw of repetitions"
     return framed(compared.families, columns, caption(compared, about))
 
 
 def distributions(study: Study) -> Gallery | Fragment:
-    """Draw one figure per scenario with a point per cell of each method, the quartiles and the mean."""
+    """Plot the cells of each method as points, with the quartiles and the mean, in one figure per scenario."""
     pictures = []
     for compared in study.comparisons:
         if len(compared.methods) > MAX_DRAWN and compared.axes and len(compared.chosen) < len(compared.families):
@@ -285,7 +285,8 @@ _LEAST_GRID = 3
 
 
 def grid(comparisons: Sequence[Comparison], remark: str = "") -> Gallery | None:
-    """Draw every method's mean in each scenario as a heat map; ``None`` for fewer than three scenarios, where tables suffice.
+    """Draw the mean of every method in each scenario as a heat map, or return ``None`` for fewer than three scenarios, where tables
+    suffice.
 
     A method with several settings appears with the ones that validation chose. Scenarios whose metric is not a fraction are left out.
 
@@ -369,14 +370,14 @@ def _pairs_table(study: Study, compared: Comparison, frame: pd.DataFrame) -> Fra
         verdicts += f". All verdicts hold {stats.condition_of(condition)} only"
     population = next((text for text in frame["population"] if text), "")
     if population:
-        verdicts += f". The orders are the population ({population} were run): the order term is no error"
+        verdicts += f". The orders are the population ({population} were run), so the order term does not count as error"
     columns += _beside_columns(study, compared)
     about = caption(compared, f"{several}: {verdicts}")
     return framed(frame, columns, about, refused=lambda row: (2, str(row["refused"])) if row["refused"] and row["beside_refused"] else None)
 
 
 def _beside_columns(study: Study, compared: Comparison) -> list[Column]:
-    """The numbers of the test that gives no verdict, without badge or star; a reason where it is refused."""
+    """Return the columns of the test that gives no verdict, without badges or stars. If it is refused, the reason is shown."""
     level, title = percent_text(1 - study.question.alpha), _HEADS[study.question.beside]
 
     def amount_or_reason(row: Mapping[str, Any]) -> Fragment:
@@ -397,21 +398,21 @@ def _beside_columns(study: Study, compared: Comparison) -> list[Column]:
 _HEADS = {
     "t": "The design's test",
     "wilcoxon": "Wilcoxon's test",
-    "welch": "Welch's test, as if run apart, as papers test",
+    "welch": "Welch's test, as if run separately (as in papers)",
 }
 _ROLES = {
-    False: "Only the declared test gives verdicts. Welch's test, which treats methods as if run apart, is for comparison with papers.",
+    False: "Only the declared test gives verdicts. Welch's test, which treats methods as run separately, is for comparison with papers.",
     True: "Only Welch's test, which was declared, gives verdicts. The design's test is for comparison.",
 }
 
 
 def sharing() -> str:
-    """Show the simulated loss of power of Welch's test if methods share orders."""
+    """State how much power Welch's test loses, in simulations, if methods share orders."""
     shares = stats.error_rate("sharing", "4")
     return (
-        "Where methods share orders, Welch's test counts what an order does to all of them as error: on ten shared orders with a standard "
-        "deviation of 4 points, and 2 points of noise per method, it finds a true difference of 2 points in "
-        f"{shares['power, Welch']:.0f}% of cases, the paired test in {shares['power, paired']:.0f}%."
+        "If methods share orders, Welch's test counts the effect of an order on all of them as error. For ten shared orders with a "
+        "standard deviation of 4 points and 2 points of noise per method, it detects a true difference of 2 points in "
+        f"{shares['power, Welch']:.0f}% of cases; the paired test detects it in {shares['power, paired']:.0f}%."
     )
 
 
@@ -438,7 +439,7 @@ def _ends(compared: Comparison, values: Iterable[float], *, plus: bool = False) 
 
 
 def _pairs_of_sweeps(study: Study, compared: Comparison, frame: pd.DataFrame) -> Fragment:
-    """A row per pair of methods over all their common settings, with the single pairs folded."""
+    """Tabulate one row per pair of methods over all common settings, with the pairs of settings collapsed."""
 
     def count(row: tuple[str, list[dict[str, Any]]], kind: str) -> int:
         return sum(_kind(str(pair["verdict"])) == kind for pair in row[1])
@@ -464,11 +465,11 @@ def _pairs_of_sweeps(study: Study, compared: Comparison, frame: pd.DataFrame) ->
     about = f"pairs of methods at equal settings of {', '.join(compared.axes)}; {len(frame)} declared pairs, adjusted together "
     about += f"({ADJUSTED[study.question.adjustment]}); a difference ranges over the settings"
     shown = framed(_by_methods(compared, frame), columns, caption(compared, about))
-    return join([shown, folded(f"The {len(frame)} single pairs", framed(frame, single))])
+    return join([shown, folded(f"All {len(frame)} pairs", framed(frame, single))])
 
 
 def _verdict_cell(row: Mapping[str, Any]) -> Fragment:
-    """With the reason of a refusal where the row continues with the other test."""
+    """Show the verdict, with the reason for a refusal if the row continues with the other test."""
     if row["refused"] and not row["beside_refused"]:
         return element("td", _verdict(row), element("br"), element("span", row["refused"], class_="quiet"), class_="long")
     return element("td", _verdict(row), class_="nowrap")
@@ -478,14 +479,18 @@ def _verdict(row: Mapping[str, Any]) -> Fragment:
     """A note if ranks and means point in different directions."""
     shown = badge(row["verdict"].partition(",")[0], _BADGES[_kind(str(row["verdict"]))])
     turned = row["better"] and row["estimate"] * row["g"] < 0.0
-    return join([shown, element("br"), element("span", "by ranks; the means differ the other way", class_="quiet")]) if turned else shown
+    return (
+        join([shown, element("br"), element("span", "by ranks; the means differ in the opposite direction", class_="quiet")])
+        if turned
+        else shown
+    )
 
 
 def _way(row: Mapping[str, Any]) -> str:
     """The test of a pair, as text."""
     each = f", {row['averaged']} cells in each" if row["averaged"] != "1" else ""
-    interval = {"t": "Student's t", "signed ranks": "of the Walsh averages that the ranks leave"}[row["interval"]]
-    interval += "; difference: Hodges and Lehmann's, the median of those averages" if row["interval"] == "signed ranks" else ""
+    interval = {"t": "Student's t", "signed ranks": "from the Walsh averages"}[row["interval"]]
+    interval += "; difference: the Hodges-Lehmann estimate, which is their median" if row["interval"] == "signed ranks" else ""
     over = "crossed orders and seeds" if row["unit"] == "order × seed" else f"{row['unit']}s"
     return f"{row['test']} over {over}{each}; interval: {interval}; g in units of the {row['standardiser']}"
 
@@ -509,14 +514,14 @@ def _kind(verdict: str) -> str:
 
 
 def intervals(study: Study) -> Gallery | Fragment:
-    """Draw one figure per scenario with all differences, their intervals, and the smallest interesting difference."""
+    """Plot all differences with their intervals and the smallest interesting difference, in one figure per scenario."""
     fitting = [
         (compared, tests)
         for compared, tests in _fit(study, lambda compared: compared.tests)
         if not compared.axes or len(tests) <= _MAX_PAIRS
     ]
     if not fitting and any(compared.axes for compared in study.comparisons):
-        return empty(f"A sweep with more than {_MAX_PAIRS} pairs has no picture: the tables above have the differences.")
+        return empty(f"Sweeps with more than {_MAX_PAIRS} pairs are not plotted; the tables above show the differences.")
     pictures = [_interval_picture(study, compared, tests) for compared, tests in fitting]
     return Gallery(tuple(pictures)) if pictures else empty("No scenario has two methods with a value.")
 
@@ -543,7 +548,7 @@ def _difference(compared: Comparison, row: Mapping[str, Any]) -> str:
 
 
 def ranks(study: Study) -> Fragment:
-    """Tabulate Friedman's test and the critical difference of every scenario, or the reason for a refusal."""
+    """Tabulate Friedman's test and the critical difference for every scenario, or the reason for a refusal."""
     columns = [
         *(label("scenario", lambda row: row[0].name), number("methods", lambda row: len(row[1].average_ranks))),
         *(number("blocks", lambda row: row[1].n_blocks), number("χ²", lambda row: row[1].statistic, 2)),
@@ -555,9 +560,9 @@ def ranks(study: Study) -> Fragment:
         return refused
     about = f"Friedman's test on the ranks within blocks, and Nemenyi's critical difference at α = {study.question.alpha:g}. Blocks are "
     about += (
-        "orders with seeds of their own, splits or seeds of one data set; they are refused where they share seeds. A significant result "
+        "orders with separate seeds, splits, or seeds of one data set; blocks that share seeds are refused. A significant result holds for "
     )
-    about += "is about this data set: the unit for 'method A beats B' is the data set."
+    about += "this data set: the unit for 'method A beats B' is the data set."
     return framed(_tried(study, comparison.friedman), columns, about, none=NOTHING_DONE, refused=_unfit)
 
 
@@ -586,7 +591,7 @@ def rank_diagrams(study: Study) -> Gallery | Fragment:
 
 
 def rank_spreads(study: Study) -> Gallery | Fragment:
-    """Draw every method's rank within each block, with quartiles and mean, in one figure per scenario with enough data."""
+    """Plot the rank of every method within each block, with quartiles and mean, in one figure per scenario with enough data."""
     pictures = []
     for compared, table in _fit(study, comparison.block_ranks):
         rows = [(str(method), table.loc[method].to_numpy(dtype=np.float64)) for method in table.mean(axis=1).sort_values().index]
@@ -595,7 +600,7 @@ def rank_spreads(study: Study) -> Gallery | Fragment:
 
 
 def components(study: Study) -> Fragment:
-    """Tabulate the components of every scenario as standard deviations and shares, or the reason for a refusal."""
+    """Tabulate the variance components of every scenario as standard deviations and shares, or the reason for a refusal."""
     fitted = [(compared.name, result, compared.percent) for compared, result in _tried(study, comparison.components)]
     about = f"Random effects on {_label(study)}, in points for fractions; methods are fixed effects, orders and seeds are crossed."
     return components_table(fitted, about) if fitted else empty(NOTHING_DONE)
@@ -605,7 +610,7 @@ def components(study: Study) -> Fragment:
 
 
 def power(study: Study) -> Fragment:
-    """Tabulate per scenario the detectable differences and the number of units needed for the smallest interesting difference."""
+    """Tabulate, per scenario, the detectable differences and the number of units needed for the smallest interesting difference."""
     return _tables(study, comparison.needs, _power_table)
 
 
@@ -658,7 +663,7 @@ def _power_sentence(compared: Comparison, known: pd.DataFrame) -> str:
     finds = " to ".join(unit_text(compared, value) for value in sorted({shown.min(), shown.max()}))
     text = f"these records can detect differences of {finds}{' points' if compared.percent else ''}"
     if len(shown) < len(known):
-        text = f"{text} in {len(shown)} of {len(known)} pairs" if len(shown) else "these records cannot show any difference"
+        text = f"{text} in {len(shown)} of {len(known)} pairs" if len(shown) else "these records cannot detect any difference"
     numbers = known["needed"].dropna()
     if numbers.empty:
         return text
@@ -667,7 +672,9 @@ def _power_sentence(compared: Comparison, known: pd.DataFrame) -> str:
 
 
 def plans(study: Study) -> Fragment:
-    """Tabulate the orders needed to detect the smallest interesting difference, by seeds, for planning the next campaign."""
+    """Tabulate how many orders are needed to detect the smallest interesting difference, by number of seeds. Use it to plan the next
+    campaign.
+    """
     tried, rows = _tried(study, comparison.plans), list[tuple[Comparison, Any]]()
     if (refused := refused_alike(result for _, result in tried)) is not None:
         return refused
@@ -684,8 +691,8 @@ def plans(study: Study) -> Fragment:
             return _unfit(row)
         return 3, f"refused: {row[1]['refused']}"
 
-    about = "From the variance components, with orders crossed with seeds; std: of the difference of two methods in one cell. "
-    about += "Where all orders are run, they are the population, and the plan is a number of seeds."
+    about = "From the variance components, with orders crossed with seeds; std: of the difference between two methods in one cell. "
+    about += "If all orders are run, they are the population, and only the number of seeds is planned."
     return framed(rows, columns, about, none=NOTHING_DONE, refused=unknown)
 
 
@@ -704,7 +711,7 @@ def _label(study: Study) -> str:
 
 
 def difference_figure(frame: pd.DataFrame, theme: Theme, *, title: str, xlabel: str, scale: float, smallest: float) -> Figure:
-    """Draw a row per pair: the difference and its interval. The point is filled if the test is significant, else hollow.
+    """Plot the difference and the interval of each pair in one row. The point is filled if the test is significant, otherwise hollow.
 
     Args:
         frame: columns first, second, estimate, low, high (NaN where refused), significant (bool).
@@ -752,7 +759,7 @@ _MARGIN = 0.06
 
 
 def rank_figure(test: Friedman, theme: Theme, *, title: str, order: Sequence[str]) -> Figure:
-    """Draw average ranks on a line, best at the left. A bar joins methods that do not differ significantly (Nemenyi).
+    """Plot average ranks on a line, with the best on the left. A bar joins methods that do not differ significantly (Nemenyi).
 
     If Friedman's test finds no significant difference, pairs are not examined and one bar joins all.
 

@@ -1,4 +1,4 @@
-"""Findings from every finished record of a store: differences between methods within scenarios, and across data sets.
+"""Compute findings from all finished records of a store: differences between methods within scenarios and across data sets.
 
 Within a scenario methods are compared in pairs over shared orders and seeds (:mod:`cglsuite.reports.studies.comparison`), adjusted by
 Holm's method. Over scenarios the unit is the data set: each gives one mean per method, whatever its number of orders. Synthetic
@@ -44,7 +44,7 @@ DATASET_PAIRS = ["setting", "first", "second", "datasets", "wins", "losses", "es
 
 @dataclass(frozen=True, kw_only=True)
 class Findings:
-    """The findings in the finished records of a store.
+    """The findings from the finished records of a store.
 
     Args:
         results: all results. comparisons: one per scenario and backbone with two methods, by the metric of its kind of stream; one whose
@@ -62,7 +62,7 @@ class Findings:
 
     @cached_property
     def differences(self) -> pd.DataFrame:
-        """Every declared pair of every scenario, with the columns :data:`DIFFERENCES`.
+        """All declared pairs of every scenario, with the columns :data:`DIFFERENCES`.
 
         ``estimate`` (first - second) with its 95% interval and ``detectable`` (found with a power of 80% at the family's level) are in
         the metric's unit; ``better`` is the better method of a pair that differs, ``given`` the one order or seed that a claim is about,
@@ -78,7 +78,8 @@ class Findings:
     @cached_property
     def scenarios(self) -> pd.DataFrame:
         """One row per scenario: columns scenario, preset, methods, labels (methods with their settings), unit, n, pairs, tested,
-        different, detectable (median, in the metric's unit), percent."""
+        different, detectable (median, in the metric's unit), percent.
+        """
         rows = []
         for comparison in self.comparisons:
             part = self.differences[self.differences["scenario"] == comparison.name]
@@ -97,7 +98,7 @@ class Findings:
 
     @cached_property
     def means(self) -> pd.DataFrame:
-        """One mean per method and data set: columns setting, dataset, preset, method, value.
+        """One mean per method and data set. Columns: setting, dataset, preset, method, value.
 
         If a data set has several presets in one setting, the one with most methods counts; ties go to the last by name. Presets with
         overridden switches are left out, and so are references, which do not compete.
@@ -119,7 +120,7 @@ class Findings:
 
     @cached_property
     def dataset_pairs(self) -> pd.DataFrame:
-        """Pairs of methods with data sets as the unit, adjusted within a setting: columns :data:`DATASET_PAIRS`.
+        """Pairs of methods tested with data sets as the unit and adjusted within a setting. Columns: :data:`DATASET_PAIRS`.
 
         ``wins`` and ``losses`` of the first; ``estimate``: Hodges and Lehmann's, with the direction of the ranks; ``smallest_p`` is the
         smallest p value that Wilcoxon's test can give with this number of data sets; ``verdict`` is
@@ -135,7 +136,7 @@ class Findings:
         return pd.DataFrame(rows, columns=DATASET_PAIRS).astype({"estimate": "float64", "smallest_p": "float64", "p": "float64"})
 
     def friedman(self, setting: str) -> stats.Friedman:
-        """Run Friedman's test over the data sets of a setting, for the methods that all of them have.
+        """Run Friedman's test over the data sets of a setting, for the methods that have a mean on all of them.
 
         Raises:
             Refused: as :func:`cglsuite.stats.friedman`.
@@ -148,17 +149,17 @@ class Findings:
 
     @cached_property
     def rankings(self) -> pd.DataFrame:
-        """Pairs of presets with the same methods; see :func:`cglsuite.reports.studies.findings.compute.rankings`."""
+        """Pairs of presets with the same methods (see :func:`cglsuite.reports.studies.findings.compute.rankings`)."""
         return rankings(self.comparisons, self.facts)
 
     @cached_property
     def changes(self) -> pd.DataFrame:
-        """The effect of changing the preset on each method; see :func:`cglsuite.reports.studies.findings.compute.changes`."""
+        """The effect of a change of preset on each method (see :func:`cglsuite.reports.studies.findings.compute.changes`)."""
         return changes(self.comparisons, self.facts, alpha=ALPHA)
 
     @cached_property
     def worth(self) -> pd.DataFrame:
-        """The gain over fine-tuning with its cost in seconds and bytes; see :func:`cglsuite.reports.studies.findings.compute.worth`."""
+        """The gain over fine-tuning and its cost in seconds and bytes (see :func:`cglsuite.reports.studies.findings.compute.worth`)."""
         return worth(self.results, self.comparisons, self.differences)
 
     def _pairs(self, comparison: Comparison) -> Iterable[dict[str, Any]]:
@@ -197,7 +198,7 @@ def _verdicts(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def load_findings(store: Store | str | Path | None = None, *, catalogue: Catalogue | None = None) -> Findings:
-    """Compute the findings of all finished records in a store. No cell is run.
+    """Compute findings from all finished records in a store. No cell is run.
 
     Args:
         store: default ``$CGLSUITE_STORE``, else ``./.cglsuite``.
@@ -212,7 +213,7 @@ def load_findings(store: Store | str | Path | None = None, *, catalogue: Catalog
 
 
 def findings_of(records: Sequence[Record], catalogue: Catalogue, store: Path) -> Findings:
-    """Compute findings from finished records with complete metrics. Splits of forgetting are read from the store's folder."""
+    """Compute findings from finished records with complete metrics. The parts of forgetting are read from the store's folder."""
     records = [record for record in records if not _is_synthetic(record, catalogue)]
     variants = record_variants(records, catalogue)
     results = results_of(records, catalogue, store, variants=variants)
@@ -221,7 +222,7 @@ def findings_of(records: Sequence[Record], catalogue: Catalogue, store: Path) ->
         some = [record for record in records if bool(record.stream) == task_free]
         if some:
             part = replace(results_of(some, catalogue, store, variants=variants), compared={})
-            # Of a whole store all pairs are compared: those of one method in two settings are counted apart.
+            # For a whole store, all pairs are compared. Pairs of one method in two settings are counted separately.
             comparisons += [replace(comparison, groups=()) for comparison in study(part).comparisons if len(comparison.methods) > 1]
     facts = {record.cell["preset"]: _facts(record) for record in records}
     splits = stored_splits(store, {record.key: record for record in records})
@@ -256,7 +257,7 @@ def _facts(record: Record) -> dict[str, Any]:
     return facts | {switch: str(record.scenario.get(switch) or "") for switch in ("setting", "level")}
 
 
-# How a change of the protocol changes rankings: Kendall's tau between two presets, beside that between repetitions of one.
+# The effect of a change of protocol on rankings: Kendall's tau between two presets, next to that between repetitions of one preset.
 # Two presets of one data set and setting rank the same methods in the same repetitions (order, split and init seed). A tau of 1 says that
 # they rank alike. Rankings also change between two repetitions of one preset, which is what a change of the protocol has to be compared
 # with.
@@ -289,7 +290,8 @@ def rankings(comparisons: Sequence[Comparison], facts: Mapping[str, Mapping[str,
 
 
 def changes(comparisons: Sequence[Comparison], facts: Mapping[str, Mapping[str, Any]], *, alpha: float = 0.05) -> pd.DataFrame:
-    """Test the effect of a pair's second preset on each method, paired over repetitions and adjusted over the methods.
+    """Test the effect of a pair's second preset, compared with the first, on each method. Tests are paired over repetitions and adjusted
+    over methods.
 
     Returns:
         Columns :data:`CHANGES`: effect (second - first, in the metric's unit) with its 95% interval, p, p_adjusted (Holm), different,
@@ -362,7 +364,7 @@ def _contrast(comparison: Comparison, counterpart: Comparison, facts: Mapping[st
     return "task by task to global" if second.startswith("global") else f"{first} to {second}"
 
 
-# What memory and seconds buy: the gain of every method over fine-tuning beside its cost.
+# The gain of every method over fine-tuning, next to its cost in memory and seconds.
 
 WORTH = ["scenario", "preset", "method", "n", "gain", "low", "high", "p_adjusted", "better", "seconds", "bytes", "frontier", "percent"]
 _REFERENCE = "bare"
@@ -452,7 +454,7 @@ def _efficiency_point(row: dict[str, Any]) -> tuple[float, float, float]:
     return row["gain"], -seconds, -row["bytes"]
 
 
-# Forgetting and drift where they were split: what ``cglsuite cell --split-forgetting`` keeps beside the records of a store.
+# The two parts of forgetting, which ``cglsuite cell --split-forgetting`` stores next to the records of a store.
 # A record has no performance of old weights in the new graph. The split trains once more, and its parts are kept in ``splits/<key>.json``.
 
 SPLITS = "splits"
@@ -464,7 +466,7 @@ _UNFORGETTING = METRICS["excess_forgetting"].reference
 
 
 def keep_split(store: Path, key: str, parts: Mapping[str, Any]) -> Path:
-    """Write the two parts of a record's forgetting into its store and return the file's path.
+    """Write the two parts of a record's forgetting into its store, and return the path of the file.
 
     Args:
         parts: forgetting, drift and weights, in the unit of performance, and any further information about them.
@@ -478,7 +480,7 @@ def keep_split(store: Path, key: str, parts: Mapping[str, Any]) -> Path:
 
 
 def stored_splits(store: Path, records: Mapping[str, Record]) -> pd.DataFrame:
-    """Return a row per record of the store whose forgetting was split, in the record's unit.
+    """Return one row for each record of the store with split forgetting, in the record's unit.
 
     A file that is not a split, or that belongs to no record of the store, is left out.
 

@@ -1,4 +1,4 @@
-"""The page of findings. It formats what :mod:`cglsuite.reports.studies.findings.compute` computes."""
+"""The page of findings. It formats the results of :mod:`cglsuite.reports.studies.findings.compute`."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ __all__ = ["datasets", "differences", "forgetting", "means", "moved", "overview"
 
 
 def overview(findings: Findings) -> Fragment:
-    """Show the findings in sentences and the data behind them."""
+    """Show the findings as sentences, with the data that they are based on."""
     said = headlines(findings)
     facts = [findings.facts[comparison.preset] for comparison in findings.comparisons]
     tiles = [
@@ -56,7 +56,7 @@ def overview(findings: Findings) -> Fragment:
 
 
 def grid(findings: Findings) -> Gallery | None:
-    """Draw methods by scenarios with unmodified presets as a heat map."""
+    """Draw a heat map of methods by scenarios with unmodified presets."""
     native = [one for one in findings.comparisons if not findings.facts[one.preset]["modified"]]
     n_modified = len(findings.comparisons) - len(native)
     return compared_grid(native, f"; {several(n_modified, 'scenario')} with modified presets: in the tables only" if n_modified else "")
@@ -75,15 +75,16 @@ _HOLM = Column("p, Holm", lambda row: p_cell(row["p_adjusted"]))
 
 
 def differences(findings: Findings) -> Fragment:
-    """Tabulate per scenario the numbers of tested and of different pairs, and the smallest detectable difference."""
+    """Tabulate, per scenario, how many pairs were tested and how many differ, with the smallest detectable difference."""
     about = (
-        "Pairs of methods: paired over shared orders and seeds, p ≤ 0.05 after Holm's adjustment over the pairs of the scenario. A method "
-        "with several settings is compared in each; pairs that share too few repetitions, such as trials of a search, are not tested. n: "
-        "repetitions. Minimum detectable difference: found with a power of 80% in Holm's first step, in points. Made-up data are left out."
+        "Tests are paired over shared orders and seeds. Different: p ≤ 0.05 after Holm's adjustment over the pairs of the scenario. A "
+        "method with several settings is compared in each of them. Pairs that share too few repetitions, such as trials of a search, are "
+        "not tested. n: repetitions. Minimum detectable difference: the difference (in points) detected with a power of 80% in Holm's "
+        "first step. Synthetic data are left out."
     )
     if findings.repeated:
         named = ", ".join(comparison.name for comparison in findings.repeated)
-        about += f" So are scenarios whose values another one has, bit by bit: {named}."
+        about += f" So are scenarios with exactly the same values as another one: {named}."
     columns = [
         *(label("scenario"), number("methods"), number("with their settings", "labels")),
         *(number(name) for name in ("n", "pairs", "tested", "different")),
@@ -101,7 +102,7 @@ def _detectable(row: Mapping[str, Any]) -> Fragment:
 
 
 def pairs(findings: Findings) -> Fragment:
-    """List all pairs that differ significantly, collapsed by scenario, the largest difference first."""
+    """List all pairs that differ significantly, collapsed by scenario, with the largest difference first."""
     frame = findings.differences[findings.differences["better"] != ""]
     if frame.empty:
         return empty("No pair of methods differs.")
@@ -134,7 +135,7 @@ _PAIR = [
 
 
 def means(findings: Findings) -> Fragment:
-    """Tabulate every method's mean on every data set, per setting, with average ranks if Friedman's test is possible."""
+    """Tabulate, per setting, the mean of every method on every data set, with average ranks if Friedman's test is possible."""
     if findings.means.empty:
         return empty("No data set has two methods.")
     return join(_means_table(findings, str(setting), part) for setting, part in findings.means.groupby("setting", sort=False))
@@ -160,7 +161,7 @@ def _means_table(findings: Findings, setting: str, part: pd.DataFrame) -> Fragme
 
 
 def datasets(findings: Findings) -> Fragment:
-    """Tabulate pairs of methods, compared with data sets as the unit."""
+    """Tabulate the tests of pairs of methods with data sets as the unit."""
     frame = findings.dataset_pairs
     if frame.empty:
         return empty("No two methods share two data sets.")
@@ -170,8 +171,8 @@ def datasets(findings: Findings) -> Fragment:
         *(number("smallest p", "smallest_p", 3), number("p", digits=3)),
         words("verdict", lambda row: row["verdict"].partition(":")[0], "quiet"),
     ]
-    about = "Wilcoxon's signed-rank test over means of data sets; smallest p: the least that it can give with so many of them, whatever "
-    about += "the values. Joint training and overridden switches are left out."
+    about = "Wilcoxon's signed-rank test over the means of data sets. Smallest p: the smallest value that is possible with this number of "
+    about += "data sets. Joint training and overridden switches are left out."
     shown = framed(frame, columns, about, by=lambda row: row["setting"].replace("-il", "-IL"))
     return folded(f"{len(frame):,} pairs of methods", shown)
 
@@ -180,7 +181,7 @@ def datasets(findings: Findings) -> Fragment:
 
 
 def rankings(findings: Findings) -> Fragment:
-    """Tabulate Kendall's tau between the rankings of pairs of presets with methods in common."""
+    """Tabulate Kendall's tau between the rankings under two presets, for pairs of presets that share methods."""
 
     def change(row: Mapping[str, Any]) -> Fragment:
         first, second = (findings.results.preset_title(row[name]) for name in ("first", "second"))
@@ -197,8 +198,8 @@ def rankings(findings: Findings) -> Fragment:
     ]
     about = (
         "Mean over repetitions of Kendall's τ between both rankings of the same repetition (same order, split and init seed), with "
-        "Student's interval over repetitions. Within a protocol: the mean τ between two repetitions of one of them, which a change of the "
-        "protocol has to be compared with."
+        "Student's interval over repetitions. Within a protocol: the mean τ between two repetitions under the same protocol, the baseline "
+        "for a change of protocol."
     )
     return framed(findings.rankings, columns, about, none=_ALONE)
 
@@ -207,7 +208,7 @@ _ALONE = "No two presets share three methods and two repetitions."
 
 
 def moved(findings: Findings) -> Fragment:
-    """Tabulate the effect of a change of protocol on each method, collapsed by pair of presets."""
+    """Tabulate the effect of a change of protocol on each method, collapsed by pairs of presets."""
     frame = findings.changes
     if frame.empty:
         return empty(_ALONE)
@@ -228,7 +229,7 @@ def moved(findings: Findings) -> Fragment:
 
 
 def forgetting(findings: Findings) -> Fragment:
-    """Tabulate the two parts of forgetting, for records whose forgetting was split."""
+    """Tabulate the two parts of forgetting for records with split forgetting."""
     rows = []
     for (preset, method), part in findings.splits.groupby(["preset", "method"], sort=False):
         sizes = {name: part[name].mean() for name in (*_SPLIT.values(), "excess")} | mean_interval(part["drift"])
@@ -240,10 +241,10 @@ def forgetting(findings: Findings) -> Fragment:
         amount("excess", "excess", _unit, plus=True),
     ]
     about = (
-        "In points, means over repetitions; forgetting = drift + change of weights. Drift: what the old weights lose in the new graph. "
+        "In points, means over repetitions; forgetting = drift + change of weights. Drift: the loss of the old weights in the new graph. "
         "Excess: change of weights beyond that of frozen-ncm, which cannot forget, in the same repetitions."
     )
-    nothing = "No record's forgetting was split: cglsuite cell --split-forgetting keeps the parts beside the records."
+    nothing = "No record has its forgetting split into parts; cglsuite cell --split-forgetting stores them next to the records."
     return framed(rows, columns, about, by="title", none=nothing)
 
 
@@ -251,7 +252,7 @@ _SPLIT = {"forgetting": "forgetting", "drift": "drift", "change of weights": "we
 
 
 def worth(findings: Findings) -> Fragment:
-    """Tabulate every method's gain over fine-tuning per scenario, with its seconds and bytes."""
+    """Tabulate, per scenario, the gain of every method over fine-tuning, with its seconds and bytes."""
     frame = findings.worth
     if frame.empty:
         return empty("No scenario has both fine-tuning and another method.")
@@ -267,8 +268,8 @@ def worth(findings: Findings) -> Fragment:
         parts.append(folded(titled(str(scenario), about), framed(part.sort_values("gain", ascending=False, kind="stable"), columns)))
     about = (
         "Gain over fine-tuning, paired over shared repetitions. Seconds: geometric mean of ratios of the same repetition on one class of "
-        "machine. Bytes: what is kept beyond the model, the mean at the end. On the frontier: no other learner gains as much for "
-        "no more seconds and bytes."
+        "machine. Bytes: kept in addition to the model, mean at the end. On the frontier: no other learner gains as much with no "
+        "more seconds and bytes."
     )
     return join([element("p", about, class_="quiet"), *parts])
 
@@ -279,16 +280,16 @@ def provenance(findings: Findings) -> Facts:
 
     shown = show_runs.provenance(findings.results)
     left = len(findings.results.left_out)
-    note = notice(f"{left:,} records made by different code from the rest of their group are left out.") if left else None
+    note = notice(f"{left:,} records are left out, because different code produced them than the rest of their group.") if left else None
     n = len(findings.results.used)
     return Facts(join([note, shown.body]), (f"Findings over {n:,} records.", f"cglsuite {__version__}."))
 
 
-# The findings in sentences: every number with the test behind it.
+# The findings as sentences, in which every number has its test.
 
 
 def headlines(findings: Findings) -> list[tuple[str, str]]:
-    """Return findings as (section of the page, sentence), starting with those for an abstract.
+    """Return the findings as (section of the page, sentence) pairs, with the most important ones first.
 
     The sections are ``differences``, ``rankings``, ``worth``, ``datasets`` and ``forgetting``; one without records has no sentence.
     """
@@ -311,7 +312,7 @@ def _differences(findings: Findings) -> str:
     if len(shown) and shown["detectable"].notna().any():
         median = 100 * shown["detectable"].median()
         size = f"{number_text(median, 1)} points" if median <= 100.0 else "more than 100 points, which cannot be shown"
-        said += f". To be found with a power of 80%, a difference must be {size} (median over pairs)"
+        said += f". To be detected with a power of 80%, a difference must be {size} (median over pairs)"
     said += f" [{several(tested['scenario'].nunique(), 'scenario')}; paired tests over {repetitions} repetitions; Holm within a scenario, "
     return f"{said}Benjamini-Hochberg over scenarios, α = 0.05; {n_alone:,} have p ≤ .05 in their scenario alone]."
 
@@ -323,11 +324,11 @@ def _rankings(findings: Findings) -> str:
         return ""
     if changed.empty:
         lowest = as_rows(pairs.sort_values("tau", kind="stable"))[0]
-        return f"No change of a protocol moves a method significantly [{_agreement(lowest)}]."
+        return f"No change of protocol has a significant effect on a method [{_agreement(lowest)}]."
     row = as_rows(changed.sort_values("effect", key=lambda effect: -effect.abs(), kind="stable"))[0]
     pair = pairs[(pairs["first"] == row["first"]) & (pairs["second"] == row["second"])]
     n = len(findings.changes[["first", "second"]].drop_duplicates())
-    said = f"A change of the protocol moves a method significantly in {len(changed):,} of {len(findings.changes):,} tests. The largest "
+    said = f"A change of protocol has a significant effect on a method in {len(changed):,} of {len(findings.changes):,} tests. The largest "
     said += f"effect: {row['method']} {'gains' if row['effect'] > 0 else 'loses'} {number_text(100 * abs(row['effect']), 1)} points on "
     said += f"{findings.facts[row['first']]['dataset']} when {change_words(row['first'], row['second'])}, and goes from rank "
     said += f"{number_text(row['rank_first'], 1)} to {number_text(row['rank_second'], 1)} "
@@ -349,7 +350,7 @@ def _worth(findings: Findings) -> str:
     if frame.empty:
         return ""
     keeps, nothing = frame[frame["bytes"] > 0], frame[frame["bytes"] <= 0]
-    parts = [_gains(keeps, "Methods that keep data beyond the model"), _gains(nothing, "methods that keep nothing")]
+    parts = [_gains(keeps, "Methods that keep data in addition to the model"), _gains(nothing, "methods that keep no data")]
     said = "; ".join(filter(None, parts))
     known = frame[frame["seconds"].notna()]
     better, others = (known[known["better"] == gains] for gains in (True, False))
@@ -363,7 +364,7 @@ def _gains(frame: Any, subject: str) -> str:
     if frame.empty:
         return ""
     better = frame[frame["better"]]
-    gain = f", by {number_text(100 * better['gain'].median(), 1)} points in the median" if len(better) else ""
+    gain = f", by a median of {number_text(100 * better['gain'].median(), 1)} points" if len(better) else ""
     return f"{subject} beat fine-tuning in {len(better)} of {several(len(frame), 'case')}{gain}"
 
 
@@ -376,7 +377,7 @@ def _datasets(findings: Findings) -> str:
     decided = pairs[pairs["verdict"].str.endswith(" is better")]
     said = "No method can be called better than another in general" if smallest > 0.05 else "Few pairs of methods differ in general"
     said = f"{len(decided)} of {several(len(pairs), 'pair')} of methods differ in general" if len(decided) else said
-    said += f": they share at most {several(most, 'data set')}, with which Wilcoxon's test cannot give a p below {smallest:.2g}"
+    said += f": they share at most {several(most, 'data set')}, for which Wilcoxon's test cannot give a p value below {smallest:.2g}"
     separated = []
     for setting in dict.fromkeys(findings.means["setting"]):
         try:
@@ -396,7 +397,7 @@ def _forgetting(findings: Findings) -> str:
     drift, total = 100 * splits["drift"].mean(), 100 * splits["forgetting"].mean()
     return (
         f"Drift of the graph is the larger part of forgetting in {share} of {several(len(splits), 'run')} where it was split: "
-        f"{number_text(drift, 1)} of {number_text(total, 1)} points in the mean."
+        f"on average, {number_text(drift, 1)} of {number_text(total, 1)} points."
     )
 
 

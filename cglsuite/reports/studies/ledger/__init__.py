@@ -1,3 +1,3 @@
-"""The reproduction ledger: published values next to ours."""
+"""The reproduction ledger, which compares published values with ours."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Claims: pairs of methods that a paper's table separates, and whether our runs of the same pairs support them.
+"""Claims of papers, which are pairs of methods that differ significantly in a table, and the verdicts of our runs of the same pairs.
 
 Two methods of a table share its class orders, and so do ours. Paired differences therefore cancel an order's effect on both methods, which
 comparing a single mean with a printed one cannot do. A *block* is a table's metric in one preset and variant.
@@ -52,18 +52,18 @@ from cglsuite.specs import METRICS
 
 ALPHA = 0.05
 REFERENCES = frozenset({REFERENCE, UPPER_BOUND})
-"""Fine-tuning and joint training, which are bounds and not learners; claims against them stand apart."""
+"""Fine-tuning and joint training, which are bounds and not learners. Claims against them are listed separately."""
 LEARNERS, AGAINST_REFERENCES = "between learners", "against a reference"
 NO_VERDICT = "no verdict"
 VERDICTS = (*stats.CLAIM_VERDICTS, NO_VERDICT)
-"""Of claims with runs of ours on both sides."""
+"""The verdicts on claims for which we have run both methods."""
 RULE = (
-    "A claim is a pair of methods that print separates: Welch's test of the printed means and deviations, two-sided, has p ≤ 0.05 after "
-    "Holm's adjustment over all pairs of a table, metric, preset and variant. Ours is a paired t-test over shared repetitions, two-sided, "
-    "adjusted over the same claims: confirmed and reversed are separated here, with the claim's sign or against it; same sign and opposite "
-    "sign are not. "
-    "Power and runs are at the printed difference and at half of it, since differences that were selected for being significant are too "
-    "large on average; the level is 0.05 divided by the number of claims. Published artefacts claim nothing."
+    "A claim is a pair of methods whose printed values differ significantly: a two-sided Welch's test of the printed means and deviations "
+    "has p ≤ 0.05 after Holm's adjustment over all pairs of a table, metric, preset and variant. Our test is a two-sided paired t-test "
+    "over shared repetitions, adjusted over the same claims. A claim is confirmed or reversed if our values differ significantly, with the "
+    "same sign or the opposite one; if they do not, the verdict is same sign or opposite sign. Power and runs are computed for the printed "
+    "difference and for half of it, because differences that were selected for being significant are too large on average. The level is "
+    "0.05 divided by the number of claims. Published artefacts make no claims."
 )
 _BLOCK = ["paper", "table", "problem", "dataset", "setting", "variant", "backbone", "metric", "unit"]
 _PRINT = ["preset", "kind", "better", "worse", "spread", "printed_difference", "printed_p", "printed_p_holm", "claims_in_block"]
@@ -88,7 +88,7 @@ _SPREAD = {0: "over n", 1: "over n − 1", None: "unknown"}
 
 
 def claims_of(ledgers: Sequence[Ledger], store: Store | str | Path | None = None) -> pd.DataFrame:
-    """Return all claims of the tables of the given ledgers, each with its verdict.
+    """Return all claims of the tables in the given ledgers, with a verdict for each claim.
 
     Args:
         store: the records that are searched for switches that flip a claim; default: the ledgers' store.
@@ -121,7 +121,7 @@ def load_claims(
     overrides: Overrides | Mapping[str, Any] | None = None,
     catalogue: Catalogue | None = None,
 ) -> pd.DataFrame:
-    """Load the claims of a selection from the records in a store. No cell is run.
+    """Load the claims of a selection, with verdicts from the records in a store. No cell is run.
 
     Args:
         selection: as for :func:`cglsuite.reports.studies.papers.compute.load_papers`; a method's tables are read completely for its claims.
@@ -196,14 +196,14 @@ def _ours(ledger: Ledger, better: int, worse: int, printed: float, claims: int, 
 
 
 class _Stored:
-    """The finished records of a store by scenario, method, backbone and device, read once when they are first asked for."""
+    """The finished records of a store by scenario, method, backbone and device. They are read once, on first use."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
 
     @cached_property
     def records(self) -> dict[tuple[str, ...], list[Record]]:
-        """By :func:`_place`."""
+        """The finished records of the store by :func:`_place`."""
         records: dict[tuple[str, ...], list[Record]] = defaultdict(list)
         for record in self._store.records():
             if record.done:
@@ -219,7 +219,7 @@ class _Switches:
         self._others: dict[int, dict[tuple[str, str], dict[str, float]]] = {}
 
     def repetitions(self, place: int) -> dict[str, float]:
-        """The value of a row per repetition, in the printed unit."""
+        """The value of a row for each repetition, in the printed unit."""
         return self._values.get(place, {})
 
     @cached_property
@@ -230,7 +230,7 @@ class _Switches:
         return values
 
     def others(self, place: int) -> dict[tuple[str, str], dict[str, float]]:
-        """By setting and its value, the value of a row per repetition under it."""
+        """The value of a row for each repetition, by changed setting and its value."""
         if place not in self._others:
             self._others[place] = self._under_different_settings(self._ledger.sides[place], place)
         return self._others[place]
@@ -252,7 +252,7 @@ class _Switches:
         return values
 
     def that_flips(self, better: int, worse: int, sign: float, ours: float) -> str:
-        """The settings under which the two rows are separated the other way round; empty if there is none."""
+        """The settings under which the two rows differ significantly in the opposite direction, or an empty string if there are none."""
         first, second = self.others(better), self.others(worse)
         shared = {change: [unit for unit in first[change] if unit in second[change]] for change in sorted(first.keys() & second.keys())}
         tried = {change: units for change, units in shared.items() if len(units) >= MIN_RUNS}
@@ -273,12 +273,12 @@ def _place(record: Record) -> tuple[str, ...]:
 
 
 def judged(claims: pd.DataFrame) -> pd.DataFrame:
-    """Return the claims with runs of ours on both sides."""
+    """Return the claims for which we have run both methods."""
     return claims[claims["verdict"].isin(VERDICTS)]
 
 
 def counts(claims: pd.DataFrame) -> list[dict[str, Any]]:
-    """Count by kind and paper the printed claims, those with runs of ours, and those with each verdict."""
+    """Count the printed claims, the claims that we have run, and the claims with each verdict, by kind and paper."""
     parts: Any = claims.groupby(["kind", "paper"], sort=False)
     rows = []
     for (kind, paper), part in parts:
@@ -288,7 +288,7 @@ def counts(claims: pd.DataFrame) -> list[dict[str, Any]]:
 
 
 def headlines(claims: pd.DataFrame) -> list[str]:
-    """Summarise the claims in two or three sentences. Reversals are those that survive Holm's adjustment over the whole ledger."""
+    """Summarise the claims in two or three sentences. Only reversals that survive Holm's adjustment over the whole ledger are counted."""
     ours = judged(claims)
     if ours.empty:
         return []
@@ -311,7 +311,7 @@ def headlines(claims: pd.DataFrame) -> list[str]:
 
 
 def write_claims(claims: pd.DataFrame, folder: Path) -> list[Path]:
-    """Write ``claims.csv`` (a row per claim) and ``claims.json`` (rule and counts) into a folder, atomically; return their paths."""
+    """Write ``claims.csv`` (one row per claim) and ``claims.json`` (rule and counts) into a folder, atomically. Return their paths."""
     return write_files(claims, {"rule": RULE, "counts": counts(claims), "claims": plain(claims)}, folder, "claims")
 
 
@@ -321,9 +321,9 @@ _BADGES = {"confirmed": "good", "reversed": "bad", "opposite sign": "note"}
 
 
 def overview(claims: pd.DataFrame) -> Fragment:
-    """Show the number of claims per verdict, by paper, and the rule for verdicts."""
+    """Show the number of claims with each verdict, by paper, and the rule for verdicts."""
     if claims.empty:
-        return empty("No pair of printed rows is separated: nothing is claimed here.")
+        return empty("No pair of printed rows differs significantly, so there are no claims.")
     ours = judged(claims)
     verdicts = Counter(ours["verdict"])
     tiles = [tile(len(ours), f"of {len(claims):,} claims run"), *(tile(verdicts[v], v) for v in VERDICTS if verdicts[v])]
@@ -333,21 +333,21 @@ def overview(claims: pd.DataFrame) -> Fragment:
 
 
 def contradicted(claims: pd.DataFrame) -> Fragment:
-    """List the claims that our runs contradict or do not favour, reversed ones first."""
+    """List the claims that have the opposite sign in our runs, reversed ones first."""
     rows = judged(claims)
     rows = rows[rows["verdict"].isin(stats.CLAIM_VERDICTS[2:])].sort_values("verdict", key=lambda v: v != "reversed", kind="stable")
     notes = Notes()
     table = framed(
-        rows, _columns(notes, place=True), "Claims whose difference here has the other sign.", none="No claim has the other sign here."
+        rows, _columns(notes, place=True), "Claims with the opposite sign in our runs.", none="No claim has the opposite sign in our runs."
     )
     return join([table, notes.listed()])
 
 
 def every(claims: pd.DataFrame) -> Fragment:
-    """List all claims with runs of ours, collapsed by block, those between learners first."""
+    """List all claims that we have run, collapsed by block. Claims between learners come first."""
     ours = judged(claims)
     if ours.empty:
-        return empty("No claim has runs of ours on both sides.")
+        return empty("We have not run both methods of any claim.")
     parts: Any = ours.groupby(["kind", *_BLOCK[:-1]], sort=False)
     shown: list[Content] = []
     for (kind, paper, table, _, dataset, setting, variant, _, metric), part in parts:
@@ -388,7 +388,7 @@ def _columns(notes: Notes, *, place: bool = False) -> list[Column]:
 
 
 def text_rows(claims: pd.DataFrame) -> Iterable[list[str]]:
-    """Format the claims with runs of ours as lines of a plain-text table; see ``cglsuite reproduce --claims``."""
+    """Format the claims that we have run as lines of a plain-text table (see ``cglsuite reproduce --claims``)."""
     for row in judged(claims).to_dict(orient="records"):
         digits = 1 if UNITS[row["unit"]].scale > 1 else 3
         known = row["low"] == row["low"]

@@ -1,8 +1,8 @@
-"""The reproduction ledger: every published row, the records that reproduce it, and a computed verdict.
+"""Compute the reproduction ledger: every published row with the records that reproduce it and a verdict.
 
 A verdict compares two means: ours is ``equivalent`` to the published one where two one-sided tests put the difference within the metric's
 margin, ``different`` where Welch's test finds a difference (adjusted over the rows of a table), and ``undecided`` otherwise (see
-:mod:`cglsuite.stats.compare`). With fewer than three repetitions of ours there is ``no verdict``. A row whose value is known to deviate
+:mod:`cglsuite.stats.compare`). With fewer than three of our repetitions, there is ``no verdict``. A row whose value is known to deviate
 from the protocol is a ``published artefact``, however close ours is. Rows without two means give a reason: ``not runnable here`` rows lack
 something, the cells of ``failed`` rows were run without a result, and the others were ``not run``.
 """
@@ -72,7 +72,7 @@ from cglsuite.specs import Seeds
 
 @dataclass(frozen=True, kw_only=True)
 class Value:
-    """Our value for a row: one number per repetition, in stored units, with seeds and keys, or the reason why there is none.
+    """Our value for a row: one number per repetition (in stored units) with seeds and keys, or the reason why there is no value.
 
     ``verdict``: the verdict of a row without a value.
     """
@@ -85,7 +85,7 @@ class Value:
 
     @property
     def n(self) -> int:
-        """The number of repetitions."""
+        """The number of our repetitions."""
         return len(self.values)
 
     @property
@@ -95,7 +95,7 @@ class Value:
 
     @property
     def std(self) -> float:
-        """The sample standard deviation over repetitions; NaN for a single one."""
+        """The sample standard deviation over repetitions, which is NaN for a single one."""
         return float(np.std(self.values, ddof=1)) if self.n > 1 else math.nan
 
 
@@ -115,7 +115,7 @@ class Ours:
         return self.results.cells[0].planned.request.device
 
     def cells(self, recipe: Recipe) -> list[ReportedCell]:
-        """Return the cells from which a recipe's value is computed, except joint training."""
+        """Return the cells from which the value of a recipe is computed, without joint training."""
         mine = [cell for cell in self.results.cells if cell.planned.request.method == recipe.method]
         if not recipe.orders:
             return mine
@@ -123,7 +123,7 @@ class Ours:
         return [cell for cell in mine if cell.planned.cell is None or cell.planned.cell.scenario.class_order in rules]
 
     def keys(self, recipe: Recipe) -> set[str | None]:
-        """Return the keys of the recipe's cells, without those of joint training."""
+        """Return the keys of the recipe's cells, without joint training."""
         return {cell.planned.key for cell in self.cells(recipe)}
 
     def value(self, recipe: Recipe) -> Value:
@@ -182,7 +182,7 @@ class Ours:
 
 
 def side_of(recipe: Recipe, devices: Sequence[Ours], tuned: Callable[[tuple[Any, ...], str], Sequence[Ours]]) -> Ours:
-    """Select the results for a row: those tuned by a search, like printed values, or those of the preset's settings.
+    """Select the results for a row: those with settings tuned by a search, like printed values, or those with the preset's settings.
 
     The preset's settings are used, on the device with most repetitions, if the tuned ones have too few runs and these have more.
 
@@ -203,13 +203,13 @@ def _why_none(cells: Sequence[ReportedCell]) -> Value:
 
 
 def repetition(recipe: Recipe, cell: ReportedCell) -> Any:
-    """Return a cell's repetition within a mean: the cell itself or, for a spread over orders, the seeds of its complete set of orders."""
+    """Return what counts as a cell's repetition in a mean: the cell itself or, for a spread over orders, the seeds shared by all orders."""
     seeds = cell.planned.request.seeds
     return (seeds.split, seeds.init) if recipe.orders else seeds
 
 
 def without_result(cells: Sequence[ReportedCell]) -> str:
-    """List the cells missing from a mean, with reasons; empty if none are missing."""
+    """List the cells that are missing from a mean, with reasons. The text is empty if none are missing."""
     without = [cell for cell in cells if not cell.done]
     return f"{len(without)} of {len(cells)} cells have no result: {_ends(without)}" if without else ""
 
@@ -252,18 +252,18 @@ class Ledger:
 
     @property
     def title(self) -> str:
-        """The selection as a title."""
+        """A title that describes the selection."""
         return f"Reproduction of {self.reproduction.selection.title}"
 
     @cached_property
     def counts(self) -> dict[str, int]:
-        """The number of rows per verdict, in the order of :data:`VERDICTS`."""
+        """The number of rows with each verdict, in the order of :data:`VERDICTS`."""
         counts = Counter(self.rows["verdict"])
         return {verdict: counts[verdict] for verdict in VERDICTS if counts[verdict]}
 
     @cached_property
     def offsets(self) -> pd.DataFrame:
-        """Systematic deviations of whole tables; see :func:`cglsuite.reports.studies.ledger.compute.offsets`."""
+        """The systematic deviations of whole tables (see :func:`cglsuite.reports.studies.ledger.compute.offsets`)."""
         return offsets(self.rows, self.values)
 
 
@@ -450,13 +450,13 @@ def _compared(row: Mapping[str, Any], ours: Value) -> dict[str, Any]:
 
 
 def extras(ledger: Ledger) -> dict[str, Any]:
-    """Return running times as ratios, and statistics of the data sets, as JSON types."""
+    """Return the running times (as ratios) and the statistics of the data sets as JSON types."""
     frames = {"ratios": ledger.ratios, "times": ledger.times, "statistics": ledger.statistics}
     return {name: plain(frame) for name, frame in frames.items()}
 
 
 def plain(frame: pd.DataFrame) -> Any:
-    """Convert the rows of a frame to JSON types."""
+    """Convert the rows of a data frame to JSON types."""
     return json.loads(render_frame(frame, "json")) if len(frame.columns) else []
 
 
@@ -516,17 +516,17 @@ _MAXIMA = ("mopd",)
 """Metrics that are maxima of differences of fractions."""
 RULE = (
     f"equivalent: two one-sided tests put the difference of the means within the margin (its {100 * (1 - 2 * _ALPHA):g}% interval lies "
-    "within ±margin), which is 2 points for performance, and 3 for differences and ranges of performance (0.02 and 0.03 where values are "
-    f"no percentages); different: not equivalent, and Welch's test has p ≤ {_ALPHA:g} after Holm's adjustment over the rows of a table; "
-    "undecided: neither, and the smallest margin says what the records could show (print too imprecise: its own 90% interval exceeds "
-    "±margin, and no number of runs could show equivalence; needs more runs: as many as give 80% power where nothing differs; not "
-    f"worth it: more than {stats.MAX_WORTHWHILE_UNITS}); beside print over two or three runs, its own interval must leave the difference "
+    "within ±margin), which is 2 points for performance and 3 points for differences and ranges of performance (0.02 and 0.03 for values "
+    f"that are not percentages); different: not equivalent, and Welch's test has p ≤ {_ALPHA:g} after Holm's adjustment over the rows of a "
+    "table; undecided: neither, and the smallest margin shows what the records can establish (print too imprecise: its own 90% interval "
+    "exceeds ±margin, so no number of runs could show equivalence; needs more runs: the number for a power of 80% if nothing differs; not "
+    f"worth it: more than {stats.MAX_WORTHWHILE_UNITS}); if the paper has two or three runs, its own interval must leave the difference "
     f"within the margin; no verdict: fewer than {MIN_RUNS} repetitions here, no spread on either side, or nothing printed to test against"
 )
 
 
 def judged(row: Mapping[str, Any], metric: str, values: Sequence[float], runs: int | None) -> dict[str, Any]:
-    """Test a published row against our repetitions, and return its verdict unless that depends on other rows of its table.
+    """Test a published row against our repetitions. Return its verdict, unless the verdict depends on other rows of the table.
 
     Args:
         metric: its name here. values: our repetitions, in stored units. runs: of the published mean.
@@ -551,7 +551,7 @@ def judged(row: Mapping[str, Any], metric: str, values: Sequence[float], runs: i
 
 
 def adjusted(rows: pd.DataFrame) -> pd.DataFrame:
-    """Complete the verdicts: rows that :func:`judged` left open are adjusted over the tested rows of a table.
+    """Complete the verdicts. Rows that :func:`judged` left open are adjusted over the tested rows of their table.
 
     Each row's equivalence is decided without adjustment; ``p_equivalent_holm`` shows whether it survives Holm's adjustment over the table.
     """
@@ -569,7 +569,7 @@ def adjusted(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def offsets(rows: pd.DataFrame, values: pd.DataFrame) -> pd.DataFrame:
-    """Test whether whole tables deviate: the mean difference over the rows of a table and metric, with a joint bootstrap interval.
+    """Test whether whole tables deviate, by the mean difference over the rows of a table and metric with a joint bootstrap interval.
 
     Rows of a preset share orders, splits and seeds, so these are drawn once for all of them (see :func:`cglsuite.stats.joint_offset`).
     Artefacts and rows without a verdict are left out.
@@ -631,7 +631,7 @@ _MORE_SEEDS = (1, 2)
 
 
 def on_orders(rows: pd.DataFrame, reproduction: Reproduction, sides: Mapping[int, Ours], store: Store) -> pd.DataFrame:
-    """Add a second verdict to rows whose paper printed means over the protocol's own orders, conditional on these orders.
+    """Add a second verdict, conditional on the orders, to rows of papers that print means over the orders of the protocol.
 
     It needs three init seeds per order: the protocol's and the next two (see :func:`cglsuite.stats.agreement_on_orders`).
 
@@ -681,12 +681,12 @@ def _by_order(reproduction: Reproduction, sides: Mapping[int, Ours], store: Stor
 
 
 def survivors(rows: pd.DataFrame) -> int:
-    """Count the equivalent rows whose two one-sided tests survive Holm's adjustment over their table."""
+    """Count the equivalent rows that remain equivalent after Holm's adjustment of their two one-sided tests over the table."""
     return int(((rows["verdict"] == "equivalent") & (rows["p_equivalent_holm"] <= _ALPHA)).sum())
 
 
 def margins(rows: pd.DataFrame) -> pd.DataFrame:
-    """Measure by table and metric whether margins are wide or narrow, and whether verdicts depend on them. Values are in points.
+    """Measure, by table and metric, how wide the margins are and how much verdicts depend on them. Values are in points.
 
     Args:
         rows: of a :class:`cglsuite.reports.studies.ledger.compute.Ledger`.
@@ -729,7 +729,7 @@ Place = tuple[tuple[Any, ...], str]
 
 @dataclass(frozen=True, kw_only=True)
 class Choice:
-    """The outcome of a search for one method of a preset.
+    """The outcome of a search for one method in a preset.
 
     Args:
         outcome: the search's result. campaign: the protocol's repetitions at the chosen settings.
@@ -740,12 +740,12 @@ class Choice:
 
     @property
     def tuned_on(self) -> frozenset[Seeds]:
-        """The seeds of the runs on which the choice was tuned, which do not count as repetitions."""
+        """The seeds of the runs used for tuning, which do not count as repetitions."""
         return frozenset(Seeds(**seeds) for seeds in self.outcome["seeds"])
 
     @property
     def text(self) -> str:
-        """The selected settings and how they were selected."""
+        """The selected settings and how they were selected, as text."""
         settings = ", ".join(f"{name} = {value}" for name, value in self.outcome["overrides"].items())
         return f"at the best of {len(self.outcome['candidates'])} settings, by validation on other seeds: {settings}"
 
@@ -777,12 +777,12 @@ def _searches_with_choice(outcomes: Iterable[Mapping[str, Any]], recipe: Recipe,
     )
 
 
-# From how many settings the hyper-parameters behind the ledger's rows were chosen.
+# The number of settings from which the hyper-parameters of the ledger's rows were chosen.
 
 
 @dataclass(frozen=True)
 class Tuning:
-    """The searches behind the values of a ledger's cells, and the numbers of trials that presets declare.
+    """The searches that chose the settings of a ledger's cells, and the numbers of trials that presets declare.
 
     Args:
         searches: their outcomes. declared: by preset and method, the number of settings from which the preset's values were chosen.
@@ -793,7 +793,7 @@ class Tuning:
 
     @classmethod
     def of(cls, outcomes: Sequence[Mapping[str, Any]], cells: Iterable[PlannedCell]) -> Tuning:
-        """Return the tuning behind cells. A search counts if its choice matches a planned cell of its scenario and method."""
+        """Return the tuning of the given cells. A search counts if its choice matches a planned cell of its scenario and method."""
         first: dict[tuple[str, str], CellSpec] = {}
         for planned in cells:
             if planned.cell is not None:
@@ -803,7 +803,7 @@ class Tuning:
         return cls(tuple(used), {place: cell.scenario.method_trials.get(place[1], 1) for place, cell in first.items()})
 
     def trials(self, preset: str, method: str) -> int:
-        """Return the number of settings from which a method's values were chosen; 1 if there was no search."""
+        """Return the number of settings from which a method's values were chosen, which is 1 without a search."""
         counts = [len(o["candidates"]) for o in self.searches if (o["scenario"], o["method"]) == (preset, method)]
         return max(counts, default=self.declared.get((preset, method), 1))
 

@@ -1,4 +1,4 @@
-"""The page of the reproduction ledger. It formats what :mod:`cglsuite.reports.studies.ledger.compute` computes."""
+"""The page of the reproduction ledger. It formats the results of :mod:`cglsuite.reports.studies.ledger.compute`."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ _KEY_LENGTH = 12
 
 
 def overview(ledger: Ledger) -> Fragment:
-    """Show the selection, the number of rows per verdict, the rule, and warnings to read before the numbers."""
+    """Show the selection, the number of rows with each verdict, the rule for verdicts, and warnings about the numbers."""
     paper, rows = ledger.reproduction.paper, ledger.rows
     tiles = [tile(len(rows), "published values"), *(tile(n, verdict) for verdict, n in ledger.counts.items())]
     published = f"{paper.repeats} repetitions" if paper.repeats else "an unstated number of repetitions"
@@ -66,7 +66,7 @@ def overview(ledger: Ledger) -> Fragment:
 
 
 def grid(rows: pd.DataFrame) -> Gallery | None:
-    """Draw how far our values are from the printed ones in one or several ledgers, as a heat map; ``None`` if no row is compared."""
+    """Plot our values minus the printed ones in one or several ledgers as a heat map, or return ``None`` if no row is compared."""
     compared = _judged(rows)
     compared = compared[compared["points"].notna()]
     if compared.empty:
@@ -75,25 +75,30 @@ def grid(rows: pd.DataFrame) -> Gallery | None:
     place = printed_at + compared["dataset"] + " · " + compared["setting"] + " · " + compared["metric"]
     means: Any = compared.groupby([compared["method"], place], sort=False)["points"].mean().items()
     cells = {(str(method), str(column)): float(value) for (method, column), value in means}
-    what, about = "Ours − published, points", "A cell per method and printed column; colours end at 20 points; empty: not compared"
+    what, about = (
+        "Ours − published, points",
+        "One cell per method and printed column. Colours end at 20 points. Empty cells were not compared",
+    )
     look: dict[str, Any] = {"percent": False, "bounds": (-20.0, 20.0), "colours": "coolwarm"}
     return Gallery((grid_picture(cells, title=what, what=what, caption=about, **look),))
 
 
 def _message(ledger: Ledger) -> Fragment | None:
-    """Key results: the number of compared values per verdict for every data set and setting, and the largest difference."""
+    """Summarise, for every data set and setting, the number of compared values with each verdict and the largest difference."""
     lines = []
     for title, part in _parts(_judged(ledger.rows)):
         counts, tested = part["verdict"].value_counts(), part[part["verdict"].isin(stats.AGREEMENTS)]
         equivalent, different = (int(counts.get(verdict, 0)) for verdict in ("equivalent", "different"))
-        said = f"{equivalent or 'none'} of {several(len(tested), 'tested value')} {'is' if equivalent < 2 else 'are'} equivalent to print, "
-        said += f"{different or 'none'} {'differs' if different < 2 else 'differ'} and {counts.get('undecided', 0)} are undecided"
+        said = f"{equivalent or 'none'} of {several(len(tested), 'tested value')} {'is' if equivalent < 2 else 'are'} equivalent to "
+        said += f"the printed ones, {different or 'none'} {'differs' if different < 2 else 'differ'} "
+        said += f"and {counts.get('undecided', 0)} are undecided"
         said = said if len(tested) else "no value could be tested"
         known = tested[tested["points"].notna()]
         if len(known):
             row = known.loc[known["points"].abs().idxmax()]
             size, where = number_text(abs(row["points"]), 1), "above" if row["points"] > 0 else "below"
-            said += f". The largest difference: {row['method']} is {size} points {where} print in {row['metric']} ({row['verdict']})"
+            said += f". The largest difference: {row['method']} is {size} points {where} the printed value "
+            said += f"in {row['metric']} ({row['verdict']})"
         notes = [f"{survivors(part)} equivalent after Holm over the table"] if equivalent else []
         notes += [f"{n} {verdict}" for verdict in JUDGED if verdict not in stats.AGREEMENTS and (n := counts.get(verdict, 0))]
         about = f" [{', '.join(notes)}]" if notes else ""
@@ -110,14 +115,14 @@ def _notices(ledger: Ledger) -> Iterable[Fragment]:
     partial = judged[judged["our_n"] < judged["planned_n"]]
     if len(partial):
         yield notice(
-            f"{len(partial)} of {len(judged)} compared means rest on fewer records than planned: our n counts the records present, and "
-            "verdicts use these."
+            f"{len(partial)} of {len(judged)} compared means are based on fewer records than planned. Our n counts the available records, "
+            "which determine the verdicts."
         )
     stale = judged[judged["stale"] != ""]
     if len(stale):
         reasons = list(dict.fromkeys(stale["stale"]))
         more = [f"and {len(reasons) - 3} more differences"] if len(reasons) > 3 else []
-        yield notice(f"{len(stale):,} rows use records made by different code or on another class of machine:", *reasons[:3], *more)
+        yield notice(f"{len(stale):,} rows use records produced by different code or on another class of machine:", *reasons[:3], *more)
 
 
 def _judged(rows: pd.DataFrame) -> pd.DataFrame:
@@ -125,7 +130,7 @@ def _judged(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def totals(ledger: Ledger) -> Fragment:
-    """Tabulate the number of rows per verdict, by data set and setting."""
+    """Tabulate the number of rows with each verdict, by data set and setting."""
     if ledger.rows.empty:
         return empty("There are no published values to reproduce here.")
     parts: Any = ledger.rows.groupby(["dataset", "setting"], sort=False)["verdict"]
@@ -139,12 +144,12 @@ def totals(ledger: Ledger) -> Fragment:
 
 
 def judged(ledger: Ledger) -> Fragment:
-    """Tabulate published and our values, the difference, the verdict and the records, per data set and setting."""
+    """Tabulate published values next to ours, with the difference, the verdict and the records, per data set and setting."""
     return by_dataset(ledger.rows, _table)
 
 
 def by_dataset(rows: pd.DataFrame, shown: Callable[[str, pd.DataFrame], Fragment]) -> Fragment:
-    """Tabulate the compared rows of one or several ledgers by paper, data set and setting, each table under its title."""
+    """Tabulate the compared rows of one or several ledgers, with one titled table per paper, data set and setting."""
     compared = _judged(rows)
     if compared.empty:
         return empty("No row has been compared: no cell has a result.")
@@ -152,7 +157,7 @@ def by_dataset(rows: pd.DataFrame, shown: Callable[[str, pd.DataFrame], Fragment
 
 
 def counted(part: pd.DataFrame) -> str:
-    """Return the numbers of rows per verdict as text."""
+    """Return the number of rows with each verdict as text."""
     counts = part["verdict"].value_counts()
     held = f" ({survivors(part)} after Holm's adjustment)" if counts.get("equivalent") else ""
     return ", ".join(f"{counts[verdict]} {verdict}{held if verdict == 'equivalent' else ''}" for verdict in JUDGED if verdict in counts)
@@ -179,10 +184,10 @@ def _table(title: str, part: pd.DataFrame) -> Fragment:
     if (part["orders_verdict"] != "").any():
         columns.insert(3, words("on these orders", _on_orders, "nowrap"))
     presets = ", ".join(dict.fromkeys(part["preset"]))
-    about = f"preset {presets}; difference = ours − published, in the unit of the row; smallest margin: with which it would be equivalent; "
-    about += "equivalent, p, Holm: of its two one-sided tests, adjusted over the table; trials: from how many settings ours were chosen"
+    about = f"preset {presets}; difference = ours − published, in the unit of the row; smallest margin: at which the row is equivalent; "
+    about += "equivalent, p, Holm: of its two one-sided tests, adjusted over the table; trials: the settings from which ours was chosen"
     if (part["orders_verdict"] != "").any():
-        about += "; on these orders: print is over the same orders, whose effects cancel; a claim about them alone"
+        about += "; on these orders: the printed mean is over the same orders, so their effects cancel; the claim is limited to them"
     return join([framed(part, columns, titled(title, f" – {about}")), notes.listed()])
 
 
@@ -212,7 +217,7 @@ def verdict(notes: Notes) -> Column:
 
 
 def printed(notes: Notes) -> Column:
-    """Return the column of published values as printed, with notes on them."""
+    """Return the column of published values, as printed and with notes."""
 
     def cell(row: Mapping[str, Any]) -> Fragment:
         known = "; ".join(filter(None, (row["remark"], row["unit_note"])))
@@ -222,7 +227,7 @@ def printed(notes: Notes) -> Column:
 
 
 def count(head: str, notes: Notes) -> Column:
-    """Return the column of numbers of records or repetitions. If some are missing, a note and the planned number are added."""
+    """Return the column with the number of records or repetitions. If some are missing, a note and the planned number are added."""
 
     def cell(row: Mapping[str, Any]) -> Fragment:
         n, planned = int(row["our_n"]), int(row["planned_n"])
@@ -232,17 +237,17 @@ def count(head: str, notes: Notes) -> Column:
 
 
 def unit_digits(unit: str) -> int:
-    """Return the number of digits used in papers: one for units of the order of 100, three for units of the order of 1."""
+    """Return the number of digits used in papers: one for values up to about 100, three for values up to about 1."""
     return 1 if UNITS[unit].scale > 1 else 3
 
 
 def digits(row: Mapping[str, Any]) -> int:
-    """Return the number of digits of a row's values in the printed unit."""
+    """Return the number of digits for the values of a row in the printed unit."""
     return unit_digits(row["unit"])
 
 
 def unit(row: Mapping[str, Any]) -> tuple[int, float]:
-    """Return the digits and scale of a row's means and intervals."""
+    """Return the number of digits and the scale of a row's means and intervals."""
     return digits(row), 1.0
 
 
@@ -256,7 +261,7 @@ def _known(value: Any) -> Any:
 
 
 def _keys(records: str) -> Fragment:
-    """Number of records, with the first digits of their keys folded below."""
+    """Show the number of records and, collapsed, the first digits of their keys."""
     keys = records.split()
     listed = " ".join(key[:_KEY_LENGTH] for key in keys[:_KEYS_SHOWN])
     more = f" and {len(keys) - _KEYS_SHOWN} more, in ledger.csv" if len(keys) > _KEYS_SHOWN else ""
@@ -267,12 +272,12 @@ def _keys(records: str) -> Fragment:
 
 
 def offsets(ledger: Ledger) -> Fragment:
-    """Tabulate by table and metric the mean difference over its rows, with an interval from a joint bootstrap of orders."""
+    """Tabulate the mean difference over the rows of each table and metric, with an interval from a joint bootstrap of orders."""
     return offset_table(ledger.offsets)
 
 
 def offset_table(frame: pd.DataFrame) -> Fragment:
-    """Render a table of :func:`cglsuite.reports.studies.ledger.compute.offsets` for one or several ledgers."""
+    """Render the results of :func:`cglsuite.reports.studies.ledger.compute.offsets` for one or several ledgers as a table."""
 
     def interval_of(row: Mapping[str, Any]) -> Fragment:
         if row["reason"]:
@@ -283,13 +288,13 @@ def offset_table(frame: pd.DataFrame) -> Fragment:
         *(label("table", lambda row: f"{row['paper']}, table {row['table']}"), words("metric"), words("unit"), number("rows")),
         *(number("ours higher", "higher"), number("mean difference", "mean", digits, plus=True), Column("95% interval", interval_of)),
     ]
-    about = "Ours − published, over the rows of a table that have a verdict. Rows of a preset share orders, splits and seeds: these are "
-    about += "drawn jointly, and published errors are taken as fully correlated. How many rows are higher is a description, not a test."
-    return framed(frame, columns, about, none="No row has been compared: there is no offset.")
+    about = "Ours − published, over the rows of a table that have a verdict. Rows of a preset share orders, splits and seeds, which are "
+    about += "therefore drawn jointly, and published errors are treated as fully correlated. The number of higher rows is not a test."
+    return framed(frame, columns, about, none="No row has been compared, so there is no offset.")
 
 
 def share_table(frame: pd.DataFrame) -> Fragment:
-    """Render a table of :func:`cglsuite.reports.studies.ledger.compute.shares` for one or several ledgers."""
+    """Render the results of :func:`cglsuite.reports.studies.ledger.compute.shares` for one or several ledgers as a table."""
 
     def interval_of(row: Mapping[str, Any]) -> Fragment:
         if row["reason"]:
@@ -302,17 +307,17 @@ def share_table(frame: pd.DataFrame) -> Fragment:
         *(amount("share within the margin, %", "mean", (0, 100.0)), Column("95% interval", interval_of)),
     ]
     about = (
-        "From a hierarchical model: differences of rows are a table's offset, one per preset, and Student's t with 4 degrees of freedom; "
+        "From a hierarchical model: the difference of a row is the sum of an offset of its table, an offset of its preset, and a term with "
     )
     about += (
-        "errors of a preset are correlated, and the correlation is integrated over. It is a statement on the table under priors of three "
+        "Student's t distribution with 4 degrees of freedom. Errors within a preset are correlated, and the correlation is integrated out. "
     )
-    about += "scales (points), and no verdict on a row."
-    return framed(frame, columns, about, none="No row has been compared: there is no share.")
+    about += "The share describes the table under priors of three scales (points) and is not a verdict on a row."
+    return framed(frame, columns, about, none="No row has been compared, so there is no share.")
 
 
 def margins(ledger: Ledger) -> Fragment:
-    """Tabulate by table and metric the margins, the gaps between methods, and the share of rows equivalent with any margin."""
+    """Tabulate, for each table and metric, the margin, the gap between methods, and the share of equivalent rows at several margins."""
     return margin_table(margins_of(ledger.rows))
 
 
@@ -322,7 +327,7 @@ def equivalence(ledger: Ledger) -> Gallery | Fragment:
 
 
 def margin_table(frame: pd.DataFrame) -> Fragment:
-    """Render a table of :func:`cglsuite.reports.studies.ledger.compute.margins` for one or several ledgers."""
+    """Render the results of :func:`cglsuite.reports.studies.ledger.compute.margins` for one or several ledgers as a table."""
     columns = [
         *(label("table", lambda row: f"{row['paper']}, table {row['table']}"), words("metric"), number("rows"), number("margin", digits=1)),
         *(number("median gap between neighbours", "gap", 1), number("equivalent"), number("survive Holm", "survive")),
@@ -331,26 +336,26 @@ def margin_table(frame: pd.DataFrame) -> Fragment:
             for tried in MARGINS_TRIED
         ),
     ]
-    about = "Points. The gap is that between neighbours in a ranking of printed means: a margin above it calls methods equivalent that the "
-    about += "paper ranks. Survive Holm: equivalent rows whose tests pass after the adjustment over the table as well."
-    return framed(frame, columns, about, none="No row has been compared: there is no margin to look at.")
+    about = "In points. The gap is between neighbours in a ranking of printed means: a larger margin makes methods equivalent that the "
+    about += "paper ranks. Survive Holm: equivalent rows that also pass their tests after the adjustment over the table."
+    return framed(frame, columns, about, none="No row has been compared, so there are no margins.")
 
 
 def equivalence_curves(frame: pd.DataFrame) -> Gallery | Fragment:
-    """Draw the share of equivalent rows against the margin, with a line per paper that pools its tables."""
+    """Plot the share of equivalent rows against the margin, with one line per paper over all of its tables."""
     if frame.empty:
-        return empty("No row has been compared: there is no curve.")
+        return empty("No row has been compared, so there is no curve.")
     names, curves = [f"within {margin:g}" for margin in MARGINS_TRIED], {}
     for paper, part in frame.groupby("paper", sort=False):
         curves[str(paper)] = 100.0 * np.average(part[names].to_numpy(dtype=np.float64), axis=0, weights=part["rows"])
     said = "; ".join(f"{paper} {', '.join(f'{share:.0f}' for share in shares)}" for paper, shares in curves.items())
     alt = f"Share of rows equivalent, in %, with margins of {', '.join(f'{margin:g}' for margin in MARGINS_TRIED)} points: {said}"
-    below = "Dashed: the margins that were fixed, 2 points and 3 for differences."
+    below = "Dashed: the fixed margins of 2 points (3 for differences)."
     return Gallery((picture(partial(equivalence_figure, curves), alt, below),))
 
 
 def equivalence_figure(curves: Mapping[str, NDArray[np.float64]], theme: Theme) -> Figure:
-    """Draw the share of rows that would be equivalent (percent) against the margin (points, logarithmic), with a line per paper."""
+    """Plot the percentage of rows that would be equivalent against the margin (points, logarithmic), with one line per paper."""
     figure, axes = titled_figure("Verdicts by margin", theme, 4.7, 2.45, rows=int(np.ceil(len(curves) / 2)))
     for index, (name, shares) in enumerate(curves.items()):
         look: dict[str, Any] = {"color": theme.lines[index % len(theme.lines)], "linestyle": DASHES[index % len(DASHES)], "marker": "o"}
@@ -373,12 +378,12 @@ def equivalence_figure(curves: Mapping[str, NDArray[np.float64]], theme: Theme) 
 
 
 def not_run(ledger: Ledger) -> Fragment:
-    """Tabulate the number of published values waiting for cells, by preset and method."""
+    """Tabulate the number of published values that wait for cells to be run, by preset and method."""
     return _waiting(ledger, "not run", "Every row that can be run here has been run.")
 
 
 def failed(ledger: Ledger) -> Fragment:
-    """Tabulate the published values whose cells ran without a result, with the reason, by preset and method."""
+    """Tabulate the published values with failed cells, with the reason, by preset and method."""
     return _waiting(ledger, "failed", "No row lacks a value because of failed cells.")
 
 
@@ -395,7 +400,7 @@ def _listed(texts: pd.Series) -> str:
 
 
 def not_runnable(ledger: Ledger) -> Fragment:
-    """Tabulate the values that cannot be run here by reason, the most frequent first."""
+    """Tabulate the values that cannot be run here by reason, most frequent first."""
     return unreached(ledger.rows)
 
 
@@ -412,7 +417,7 @@ def unreached(rows: pd.DataFrame) -> Fragment:
 
 
 def provenance(ledger: Ledger) -> Facts:
-    """Show the code that produced the records behind the rows, with lines for the page footer."""
+    """Show the code that produced the records of the rows, with lines for the page footer."""
     return provenance_of(ledger.title, len(ledger.rows), ledger.results)
 
 
@@ -425,7 +430,7 @@ def provenance_of(title: str, published: int, results: Sequence[CampaignResults]
     counts: Any = (
         pd.concat(frames).groupby(["distribution", "version", "source"], sort=True)["records"].sum().reset_index() if frames else ()
     )
-    about = "Code that made the records; source: first digits of the SHA-256 of its files."
+    about = "The code that produced the records. Source: the first digits of the SHA-256 hash of its files."
     cells = sum(len(result.used) for result in results)
     footer = (f"{title}: {published:,} published values, {cells:,} records.", f"cglsuite {__version__}.")
     shown = framed(counts, SOURCES[:-1], about, none="No cell of these rows has a result yet.")
@@ -433,23 +438,23 @@ def provenance_of(title: str, published: int, results: Sequence[CampaignResults]
     return Facts(join([shown, element("p", f"The same bits: {bits}.") if bits else None]), footer)
 
 
-# What stands beside the compared values: tuning, running times as ratios, and statistics of the data sets.
+# Sections in addition to the compared values: tuning, running times as ratios, and statistics of the data sets.
 
 
 _KINDS = dict(zip(KINDS, ("seconds / Bare's", "framework"), strict=True))
 _RATIO, _SHARE = (2, 1.0), (2, 100.0)
 _UNITS = dict(zip(KINDS, (_RATIO, _SHARE), strict=True))
 _CLOCKS = (
-    "Clocks of different machines are compared as ratios only. Ours are of records with the same scenario, backbone, seeds and machine, "
-    "over the whole stream without saving checkpoints. A ratio also depends on when training stops, on the hardware, and on what else ran "
-    "on the machine."
+    "Times on different machines are compared only as ratios. Our ratios are between records with the same scenario, backbone, seeds and "
+    "machine, over the whole stream without saving checkpoints. A ratio also depends on when training stops, on the hardware, and on what "
+    "else ran on the machine."
 )
 
 
 def running_times(ledger: Ledger) -> Fragment:
-    """Compare printed running times, as ratios, with ours, and show the ratios of all our methods."""
+    """Compare printed running times with ours as ratios, and show the ratios of all our methods."""
     shown = list(filter(None, (_printed(ledger.ratios), _ours(ledger.times))))
-    return join(shown) if shown else empty("No running time is printed for these rows, and no record holds one.")
+    return join(shown) if shown else empty("No running time is printed for these rows, and no record contains one.")
 
 
 def _printed(ratios: pd.DataFrame) -> Fragment | None:
@@ -489,8 +494,8 @@ def _ours(times: pd.DataFrame) -> Fragment | None:
         *([words("why", "reason", "quiet long")] if (known["reason"] != "").any() else []),
     ]
     said = (
-        " – geometric means over repetitions; intervals from three repetitions on. Framework: the share of the time in which neither the "
-        "method nor training nor evaluation runs."
+        " – geometric means over repetitions; intervals for three or more repetitions. Framework: the share of the time in which neither "
+        "the method nor training nor evaluation runs."
     )
     about = titled("Our running times", said, f" {_CLOCKS}")
     return framed(known, columns, about, by=lambda row: ", ".join(filter(None, (row["preset"], row["backbone"], row["overrides"]))))
@@ -500,23 +505,23 @@ def _ours(times: pd.DataFrame) -> Fragment | None:
 
 
 def trials(ledger: Ledger) -> Fragment:
-    """Tabulate the number of settings from which ours were chosen, per method and preset, next to the number the paper reports."""
+    """Tabulate the number of settings from which ours were chosen, per method and preset, and the number that the paper reports."""
     frame = ledger.rows[ledger.rows["our_trials"].notna()]
     if frame.empty:
-        return empty("No row has been compared: there is nothing to tune.")
+        return empty("No row has been compared, so there are no trials.")
     distinct = frame[["preset", "method_here", "our_trials"]].drop_duplicates()
     presets = list(dict.fromkeys(distinct["preset"]))
     counts = distinct.groupby(["method_here", "preset"], sort=False)["our_trials"].last().unstack(sort=False).reset_index()
     columns = [label("method", "method_here"), *(number(preset) for preset in presets)]
     paper = ledger.reproduction.paper
-    theirs = f"{paper.name}: {paper.trials}" if paper.trials else f"{paper.name} does not say how many it tried"
+    theirs = f"{paper.name}: {paper.trials}" if paper.trials else f"{paper.name} does not report how many it tried"
     unequal = " Methods with unequal numbers of trials were not tuned equally." if distinct["our_trials"].nunique() > 1 else ""
-    about = f"Number of settings from which our hyper-parameters were chosen on validation data; 1: nobody chose. {theirs}.{unequal}"
+    about = f"Number of settings from which our hyper-parameters were chosen on validation data; 1: not tuned. {theirs}.{unequal}"
     return framed(counts, columns, about)
 
 
 def best_of_n(ledger: Ledger) -> Gallery | Fragment:
-    """Draw the expected best validation score of n trials, one figure per scenario with a search behind a row's values."""
+    """Plot the expected best validation score of n trials, one figure per scenario with a search that chose values of a row."""
     frame = expected_bests(ledger.searches)
     if frame.empty:
         return empty("No search in this store chose these values, so there is no curve of the best of n trials.")
@@ -527,7 +532,7 @@ def best_of_n(ledger: Ledger) -> Gallery | Fragment:
 
 
 def statistics(ledger: Ledger) -> Fragment:
-    """Compare the paper's statistics of these data sets with our counts, with reasons for missing counts."""
+    """Compare the paper's statistics of these data sets with our counts, and give the reasons for missing counts."""
     frame = ledger.statistics
     if frame.empty:
         return empty("No paper prints statistics of these data sets.")

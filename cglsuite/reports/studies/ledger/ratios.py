@@ -1,4 +1,4 @@
-"""The ledger's running times: printed seconds relative to Bare's, and the framework's share, next to the same ratios of our records.
+"""Running times in the ledger: seconds relative to Bare and the share of the framework, both as printed and from our records.
 
 Clocks of different machines are never compared in seconds, only as ratios of cells with the same scenario, backbone, seeds and machine.
 Ours is the geometric mean over repetitions of seconds over Bare's; seconds are the whole stream's without saving checkpoints. The share is
@@ -41,9 +41,9 @@ KINDS = ("seconds relative to Bare", "framework's share")
 RATIO_VERDICTS = (*stats.AGREEMENTS, "no verdict", "reference", "not run", "not runnable here")
 _LEVEL, _ALPHA = 0.95, 0.05
 RATIO_RULE = (
-    "equivalent: two one-sided t tests on logarithms put ours over the printed ratio between 1/1.25 and 1.25, and so do two exact sign "
-    "tests of the median, which skewed times do not mislead and which need five repetitions; different: not equivalent, and the t test on "
-    "logarithms has p ≤ 0.05 after Holm's adjustment over the ratios of a table; undecided: neither; no verdict: fewer than "
+    "equivalent: two one-sided t tests on logarithms place our ratio divided by the printed one between 1/1.25 and 1.25, and so do two "
+    "exact sign tests of the median, which are robust to skewed times and need five repetitions; different: not equivalent, and the t test "
+    "on logarithms has p ≤ 0.05 after Holm's adjustment over the ratios of a table; undecided: neither; no verdict: fewer than "
     f"{MIN_RUNS} repetitions here. A printed ratio is of one run and is taken as exact"
 )
 _PLACE = ["paper", "table", "problem", "dataset", "setting", "backbone"]
@@ -55,19 +55,19 @@ TIMES = ["preset", "overrides", "backbone", "method", "n", "seconds", "ratio", "
 
 
 def seconds_of(record: Record) -> float:
-    """Return the seconds for a record's whole stream, without saving checkpoints; NaN if the record contains no times."""
+    """Return the seconds for the whole stream of a record, without saving checkpoints, or NaN if the record contains no times."""
     total = record.timings_s.get("total")
     return math.nan if total is None else float(total) - float(record.timings_s.get("checkpoints") or 0.0)
 
 
 def overhead_share(record: Record) -> float:
-    """Return the framework's share of :func:`seconds_of`; NaN if the record contains no times."""
+    """Return the framework's share of :func:`seconds_of`, or NaN if the record contains no times."""
     framework, seconds = record.timings_s.get("framework"), seconds_of(record)
     return math.nan if framework is None or not seconds > 0.0 else float(framework) / seconds
 
 
 def published_ratio(row: Mapping[str, Any]) -> tuple[str, float]:
-    """Return one of :data:`KINDS` and the ratio of a printed running time; NaN if its reference is not printed.
+    """Return one of :data:`KINDS` and the ratio for a printed running time. The ratio is NaN if the reference time is not printed.
 
     The reference is Bare in the same table, data set, setting and size; for a framework's overhead, the same method's execution time.
     """
@@ -87,8 +87,7 @@ def published_ratio(row: Mapping[str, Any]) -> tuple[str, float]:
 
 @dataclass(frozen=True, kw_only=True)
 class Times:
-    """The running times of a method's repetitions: seconds relative to Bare's and the framework's share, by seeds; or why there are
-    none."""
+    """The running times of a method's repetitions: seconds relative to Bare and the framework's share (by seeds), or why there are none."""
 
     seconds: tuple[float, ...] = ()
     ratios: tuple[float, ...] = ()
@@ -98,7 +97,7 @@ class Times:
 
 
 def times_of(results: CampaignResults, method: str) -> Times:
-    """Return a method's times in a campaign relative to Bare's, for the same scenario, backbone, seeds and machine."""
+    """Return a method's times in a campaign relative to those of Bare with the same scenario, backbone, seeds and machine."""
     mine, bare = _by_seeds(results, method), _by_seeds(results, REFERENCE)
     timed = {seeds: record for seeds, record in mine.items() if math.isfinite(seconds_of(record))}
     if not timed:
@@ -129,8 +128,9 @@ def _geometric(values: Sequence[float], *names: str) -> dict[str, float]:
 
 
 def measured_times(loaded: Mapping[Any, CampaignResults]) -> pd.DataFrame:
-    """A row per method of every campaign with records: mean seconds, seconds relative to Bare's, and the framework's share, with 95%
-    intervals."""
+    """Tabulate, per method of every campaign with records, mean seconds, seconds relative to Bare, and the framework's share, with 95%
+    intervals.
+    """
     rows = []
     for (_, _, values, _), results in loaded.items():
         overrides = "; ".join(f"{name}={value}" for name, value in values)
@@ -212,18 +212,18 @@ def ratio_tests(values: Sequence[float], published: float) -> dict[str, Any]:
 
 
 def ratio_counts(frame: pd.DataFrame) -> dict[str, int]:
-    """Count the rows per verdict, in the order of :data:`RATIO_VERDICTS`."""
+    """Count the rows with each verdict, in the order of :data:`RATIO_VERDICTS`."""
     counts = frame["verdict"].value_counts()
     return {verdict: int(counts[verdict]) for verdict in RATIO_VERDICTS if verdict in counts}
 
 
-# The ledger's statistics: what papers print of data sets, beside our own counts of the data that are here.
+# The statistics in the ledger: what papers print about data sets, next to our counts of the data present here.
 
 STATISTICS = [*COLUMNS, "preset", "reason"]
 
 
 def load_statistics(catalogue: Catalogue, *, paper: str = "", dataset: str = "", setting: str = "") -> pd.DataFrame:
-    """Compare every number of ``dataset_statistics`` with a count of the data, in the order of the table.
+    """Compare every number in ``dataset_statistics`` with our count, in the order of the table.
 
     Nothing is downloaded. If data are absent, their printed numbers are listed with the reason.
 
@@ -256,7 +256,7 @@ def load_statistics(catalogue: Catalogue, *, paper: str = "", dataset: str = "",
 
 
 def statistic_counts(statistics: pd.DataFrame) -> dict[str, int]:
-    """Count the printed numbers that equal ours, deviate for a confirmed cause, deviate otherwise, or are not counted."""
+    """Count the printed numbers that equal ours, deviate for a confirmed cause, deviate for another reason, or have no count."""
     known = statistics["equal"].notna()
     equal, holds = statistics["equal"].eq(True), known & statistics["check"].eq("holds")
     groups = {"equal": equal, "explained": holds, "open": known & ~equal & ~holds, "not counted": ~known}

@@ -1,4 +1,4 @@
-"""Measure how much results depend on the order of tasks or classes: the tables of a study.
+"""Measure how much results depend on the order of tasks or classes, and compute the tables of a study.
 
 :mod:`cglsuite.reports.studies.orders.page` formats them. Values are fractions.
 """
@@ -36,7 +36,7 @@ _HALF_RANGE = (0.05, 0.95)
 
 
 def sensitivity(study: OrderStudy) -> pd.DataFrame:
-    """Compute AOPD and MOPD of every design, unit (task, class) and method, with interval, null and published values.
+    """Compute the AOPD and MOPD of every design, unit (task or class) and method, with interval, null and published values.
 
     Returns:
         Columns design, unit, method; n_orders, n_repeats, seeds_shared (False: every order has a seed of its own, so that OPD counts seed
@@ -58,7 +58,7 @@ def sensitivity(study: OrderStudy) -> pd.DataFrame:
 
 
 def repeat_totals(study: OrderStudy) -> pd.DataFrame:
-    """Compute AOPD and MOPD of every repeat, that is, of every seed with which all orders were run.
+    """Compute the AOPD and MOPD of every repeat. A repeat is a seed with which all orders were run.
 
     Returns:
         Columns design, unit, method, seed, aopd, mopd, refused; one row with the reason where there is no OPD.
@@ -191,7 +191,7 @@ def _item_nulls(scored: pd.DataFrame, repeats: pd.DataFrame, n_orders: int) -> d
 
 
 def order_scores(study: OrderStudy, design: str) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Return the AA of every method in every order, averaged over seeds on a design's complete block, and the cells outside it.
+    """Return the AA of every method in every order, averaged over seeds on the complete block of a design, and the cells outside the block.
 
     Returns:
         Columns method, order, value, n_seeds; and rows of :attr:`OrderStudy.cells` with a column reason.
@@ -219,7 +219,7 @@ def _block(cells: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
 
 
 def comparisons(study: OrderStudy, design: str) -> pd.DataFrame:
-    """Compare methods over orders: mean AA with its interval, spread, mean rank, and how often each is first.
+    """Compare methods over orders by their mean AA with its interval, their spread, their mean rank and how often they rank first.
 
     Returns:
         Columns method, n_orders, mean, std, low, high, interval (kind, or the reason for its absence), lowest, highest, rank, first.
@@ -245,7 +245,7 @@ def comparisons(study: OrderStudy, design: str) -> pd.DataFrame:
 
 
 def win_tables(study: OrderStudy) -> dict[str, pd.DataFrame]:
-    """Return per design the share of orders in which the row's method beats the column's. Designs without enough data are omitted."""
+    """Return, per design, the share of orders in which the row's method beats the column's. Designs without enough data are omitted."""
     tables = {}
     for design in study.designs:
         with suppress(stats.Refused):
@@ -254,7 +254,7 @@ def win_tables(study: OrderStudy) -> dict[str, pd.DataFrame]:
 
 
 def concordance(study: OrderStudy, design: str) -> float:
-    """Compute Kendall's W of the orders of a design.
+    """Compute Kendall's W over the orders of a design.
 
     Raises:
         Refused: as :func:`order_scores` and :func:`cglsuite.stats.kendalls_w`.
@@ -269,7 +269,7 @@ def components(study: OrderStudy) -> dict[str, stats.VarianceComponents | stats.
         try:
             block, _ = _block(study.of(design))
             if set(block["seed"]) == {stats.UNSHARED}:
-                raise stats.Refused("every order has a seed of its own: order and seed effects cannot be separated")
+                raise stats.Refused("every order has its own seed, so order and seed effects cannot be separated")
             fits[design] = stats.variance_components(block[["method", "order", "seed", "value"]])
         except stats.Refused as refusal:
             fits[design] = refusal
@@ -277,7 +277,7 @@ def components(study: OrderStudy) -> dict[str, stats.VarianceComponents | stats.
 
 
 def bound_checks(study: OrderStudy) -> pd.DataFrame:
-    """Check the bound on forgetting in every cell: the columns of :func:`cglsuite.stats.check_bound`, with design, method and key.
+    """Check the bound on forgetting in every cell. Columns: those of :func:`cglsuite.stats.check_bound`, and design, method and key.
 
     Cells whose performance is not a fraction have no bound.
     """
@@ -292,7 +292,7 @@ def bound_checks(study: OrderStudy) -> pd.DataFrame:
 
 
 def left_out(study: OrderStudy) -> pd.DataFrame:
-    """List existing records that the tables leave out: columns design, methods (tuple), what (tuple of tables), reason.
+    """List the records that tables leave out. Columns: design, methods (tuple), what (tuple of tables), reason.
 
     These are repeats with fewer orders than the others, items that were not scored everywhere, and orders that another method lacks.
     """
@@ -345,7 +345,7 @@ _SAME = 1e-12
 
 @dataclass(frozen=True, kw_only=True)
 class Design:
-    """The settings that comparable records share: the scenario without its orders, and the backbone.
+    """The settings that comparable records share: the scenario (apart from its orders) and the backbone.
 
     Args:
         name: the preset, with a hash if more than the order was overridden. base: the preset. changes: what was overridden.
@@ -374,12 +374,12 @@ class Design:
 
     @property
     def changes_text(self) -> str:
-        """All changes as text: ``n_tasks = 5, ...``."""
+        """All overrides as text, such as ``n_tasks = 5, ...``."""
         return changes_as_text(self.changes)
 
     @property
     def unit(self) -> tuple[int, float]:
-        """The digits and scale of performance on a page. Fractions are shown in percent."""
+        """The number of digits and the scale of performance on a page. Fractions are shown in percent."""
         return (1, 100.0) if self.percent else (4, 1.0)
 
     @property
@@ -418,7 +418,7 @@ class OrderStudy:
 
 
 def pool(results: Sequence[CampaignResults]) -> OrderStudy:
-    """Pool the records of all campaigns in one study. Shared records, and cells that were run twice, count once.
+    """Pool the records of all campaigns in one study. Shared records and cells that were run twice count once.
 
     Raises:
         UsageError: if a record is from a task-free stream.

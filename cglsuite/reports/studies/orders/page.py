@@ -1,4 +1,4 @@
-"""The page on order sensitivity. It formats what :mod:`cglsuite.reports.studies.orders.compute` computes."""
+"""The page on order sensitivity. It formats the results of :mod:`cglsuite.reports.studies.orders.compute`."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ _NOTHING = "No cell of these campaigns is finished yet."
 
 
 def overview(study: OrderStudy) -> Fragment:
-    """Show the runs, their numbers of orders and seeds, and warnings to read before the numbers."""
+    """Show the runs, their numbers of orders and seeds, and warnings about the numbers."""
     first = study.results[0]
     planned = sum(len(result.cells) for result in study.results)
     tiles = [(planned, "cells planned"), (len(study.cells), "in use"), (study.cells["order"].nunique(), "orders")]
@@ -151,7 +151,7 @@ def _notices(study: OrderStudy) -> Iterable[Fragment]:
 
 
 def sensitivity(study: OrderStudy) -> Fragment:
-    """Tabulate AOPD and MOPD of every method with interval, null and published values, per design and unit."""
+    """Tabulate, per design and unit, the AOPD and MOPD of every method with interval, null and published values."""
     frame = orders.sensitivity(study)
     if frame.empty:
         return empty(_NOTHING)
@@ -200,7 +200,7 @@ def _opd(design: Design, head: str, drawn: str, notes: Notes, *, ends: bool, pub
     ]
 
 
-_UNSHARED = "every order has a seed of its own, so this OPD counts the noise of seeds in full"
+_UNSHARED = "every order has its own seed, so this OPD includes all seed noise"
 
 
 def _interval(head: str | Fragment, design: Design, notes: Notes, name: str, why: Callable[[Mapping[str, Any]], str]) -> Column:
@@ -248,7 +248,7 @@ def _caption(design: Design, details: str) -> Fragment:
 
 
 def items(study: OrderStudy) -> Gallery | Fragment:
-    """Draw the OPD of every task or class with its null, one figure per design, unit and method."""
+    """Plot the OPD of every task or class with its null, one figure per design, unit and method."""
     pictures = []
     parts: Any = orders.items(study).groupby(["design", "unit", "method"], sort=False)
     for (key, unit, method), part in parts:
@@ -266,7 +266,7 @@ def items(study: OrderStudy) -> Gallery | Fragment:
 
 
 def spreads(study: OrderStudy) -> Gallery | Fragment:
-    """Draw AA over orders by method, and over the seeds of a single order, one figure per design."""
+    """Plot the AA of each method over orders and over the seeds of a single order, one figure per design."""
     pictures = []
     for key, design in study.designs.items():
         with suppress(stats.Refused):
@@ -287,7 +287,7 @@ def _spread(study: OrderStudy, design: str, method: str, part: pd.DataFrame) -> 
 
 
 def comparisons(study: OrderStudy) -> Fragment:
-    """Tabulate per design every method's mean AA over orders, interval, mean rank and number of first ranks, and Kendall's W."""
+    """Tabulate, per design, every method's mean AA over orders, interval, mean rank and number of first ranks, with Kendall's W."""
     parts = []
     for key, design in study.designs.items():
         try:
@@ -319,7 +319,7 @@ def _comparison_table(study: OrderStudy, design: Design, frame: pd.DataFrame) ->
 
 
 def flips(study: OrderStudy) -> Gallery | Fragment:
-    """Draw the share of orders in which one method beats another, one figure per design."""
+    """Plot the share of orders in which one method beats another, one figure per design."""
     pictures = []
     for key, shares in orders.win_tables(study).items():
         title = study.designs[key].title
@@ -334,7 +334,7 @@ def flips(study: OrderStudy) -> Gallery | Fragment:
 
 
 def forgetting(study: OrderStudy) -> Gallery | Fragment:
-    """Draw AF against AA with the bound, one figure per design with a point per cell."""
+    """Plot AF against AA with the bound, one figure per design and one point per cell."""
     pictures = []
     for key, design in study.designs.items():
         cells = study.of(key).dropna(subset=["aa", "af"])
@@ -356,7 +356,7 @@ def bound(study: OrderStudy) -> Fragment:
     checked_rows = checked[checked["obeys"].notna()]
     broken = checked_rows[~checked_rows["obeys"].astype(bool)]
     skipped = checked[checked["obeys"].isna()]
-    parts = [f"{len(checked_rows) - len(broken):,} of {len(checked_rows):,} cells obey the bound"]
+    parts = [f"{len(checked_rows) - len(broken):,} of {len(checked_rows):,} cells satisfy the bound"]
     if len(checked_rows):
         parts.append(f"the closest is {100 * float(checked_rows['slack'].min()):.1f} points below it")
     parts += [f"{n} not checked: {reason}" for reason, n in skipped["reason"].value_counts().items()]
@@ -370,14 +370,14 @@ def bound(study: OrderStudy) -> Fragment:
 
 
 def components(study: OrderStudy) -> Fragment:
-    """Tabulate every design's variance components as standard deviations in points and shares, or the reason for a refusal."""
+    """Tabulate the variance components of every design as standard deviations (in points) and shares, or the reason for a refusal."""
     fitted = [(study.designs[key].title, parts, study.designs[key].percent) for key, parts in orders.components(study).items()]
     about = "Random effects on AA, orders crossed with seeds: standard deviation in points and share; methods are fixed effects."
     return components_table(fitted, about) if fitted else empty(_NOTHING)
 
 
 def component_shares(study: OrderStudy) -> Gallery | Fragment:
-    """Draw the variance components; empty if every design was refused."""
+    """Plot the variance components. The section is empty if every design was refused."""
     fitted = {key: result for key, result in orders.components(study).items() if isinstance(result, stats.VarianceComponents)}
     if not fitted:
         return empty("No design has enough data for variance components.")
@@ -392,7 +392,7 @@ def component_shares(study: OrderStudy) -> Gallery | Fragment:
 
 
 def left_out(study: OrderStudy) -> Fragment:
-    """List records that are not used, with the reason."""
+    """List the records that are not used, with the reasons."""
     frame = orders.left_out(study)
     if frame.empty:
         return element("p", "Every record is used in every table.")
@@ -413,7 +413,7 @@ def left_out(study: OrderStudy) -> Fragment:
 
 
 def range_figure(frame: pd.DataFrame, theme: Theme, *, title: str, unit: str, method: str, percent: bool = True) -> Figure:
-    """Draw the OPD of every item of one method as a bar, with its null as a vertical line.
+    """Plot the OPD of every item of one method as a bar, with its null as a vertical line.
 
     Args:
         frame: columns item, opd, std, null and opd_k (NaN where there is no null), in the order from top to bottom. The bar has its
@@ -458,7 +458,7 @@ def _digits(value: float, percent: bool) -> str:
 
 
 def bound_figure(frame: pd.DataFrame, theme: Theme, *, title: str, k: int, order: Sequence[str]) -> Figure:
-    """Draw AF against AA with a point per cell and the upper bound as a line.
+    """Plot AF against AA, with one point per cell and the upper bound as a line.
 
     Args:
         frame: columns label, aa, af; fractions. k: number of tasks. order: labels in the order of the legend.
@@ -492,7 +492,7 @@ def bound_figure(frame: pd.DataFrame, theme: Theme, *, title: str, k: int, order
 
 @dataclass(frozen=True)
 class Spread:
-    """One method's AA over orders (float64 ``[n_orders]``), and over the seeds of a single order (``[n_seeds]``, may be empty)."""
+    """The AA of one method over orders (float64 ``[n_orders]``) and over the seeds of a single order (``[n_seeds]``, may be empty)."""
 
     label: str
     orders: NDArray[np.float64]
@@ -500,7 +500,9 @@ class Spread:
 
 
 def spread_figure(spreads: Sequence[Spread], theme: Theme, *, title: str, order: Sequence[str], percent: bool = True) -> Figure:
-    """Draw every order as a point, with quartiles as a box and the mean as a line; below, lighter, the seeds of a single order."""
+    """Plot every order as a point, the quartiles as a box and the mean as a line. The seeds of a single order are below in a lighter
+    colour.
+    """
     scale = 100.0 if percent else 1.0
     n, with_seeds = len(spreads), any(s.seeds.size for s in spreads)
     row, inner = (0.62 if with_seeds else 0.46), 4.4
@@ -533,7 +535,9 @@ def spread_figure(spreads: Sequence[Spread], theme: Theme, *, title: str, order:
 
 
 def win_figure(shares: pd.DataFrame, theme: Theme, *, title: str) -> Figure:
-    """Draw the share of orders (percent) in which the row beats the column: blue if the row wins more often, orange if the column does."""
+    """Plot the percentage of orders in which the row beats the column. Cells are blue if the row wins more often and orange if the column
+    does.
+    """
     names, n = [str(name) for name in shares.index], len(shares)
     side, text = 0.52, 0.078 * max(map(len, shares.index.map(str)))
     left, above, lines = 0.25 + text, 0.14 + text, wrapped(title, max(2.4, side * n + text), 9.5)
@@ -563,7 +567,7 @@ _COMPONENT_LINES = dict(zip(COMPONENT_NAMES, (0, 1, 2, 3, 4, 6), strict=True))
 
 
 def component_figure(shares: Mapping[str, Mapping[str, float]], theme: Theme) -> Figure:
-    """Draw the share of each variance component, with a bar per design."""
+    """Plot the share of each variance component, with one bar per design."""
     n, row, inner = len(shares), 0.5, 5.2
     below, above = 1.1, 0.1 + 0.26
     width, height = inner + 0.5, (row + 0.26) * n + below + above - 0.26

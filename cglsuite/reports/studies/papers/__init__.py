@@ -1,3 +1,3 @@
-"""All papers at once: what was reached and run, the outcome, why values differ, and evidence where papers disagree."""
+"""All papers together: what can be run, what was run, the outcome, why values differ, and evidence on disagreements between papers."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Combine the ledgers of all papers: printed, runnable, run and matching values; cells and hours; mechanisms that explain deviations."""
+"""Combine the ledgers of all papers: printed, runnable, run and matching values, cells and hours, and causes of deviations."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ from cglsuite.reports.studies.ledger.compute import (
 
 @dataclass(frozen=True, kw_only=True)
 class Crossing:
-    """A value that two papers print differently, with our values under both protocols and every value of a setting.
+    """A value that two papers print differently, with our values under both protocols for every value of a setting.
 
     Args:
         question: dataset, setting, method, metric (label), switch, given: as in :func:`cglsuite.campaigns.reference.disagreements`.
@@ -83,7 +83,7 @@ class Crossing:
 
 
 def crossings(store: Store, catalogue: Catalogue, *, table: pd.DataFrame | None = None) -> list[Crossing]:
-    """Return every row of :func:`cglsuite.campaigns.reference.disagreements` whose presets are installed."""
+    """Return every row of :func:`cglsuite.campaigns.reference.disagreements` for which the presets are installed."""
     known = disagreements() if table is None else table
     there = set(catalogue.names("scenario"))
     return [_crossing_kinds(row, store, catalogue) for row in as_rows(known) if set(row["presets"].split("|")) <= there]
@@ -160,7 +160,9 @@ def _printed(row: Mapping[str, str], presets: list[str]) -> pd.DataFrame:
 DIFFERENT = ("different, with a mechanism", "different, without")
 SUMMARY = ["paper", "table", "printed", "reachable", "run", "equivalent", *DIFFERENT]
 SUMMARY += ["undecided", *stats.PRECISIONS, "no verdict", "artefact", "failed", "n = 1"]
-"""Columns of :attr:`Papers.summary`; ``no verdict``: one or two repetitions, ``n = 1``: one, whatever else the row is."""
+"""The columns of :attr:`Papers.summary`. ``no verdict``: one or two repetitions. ``n = 1``: one repetition; these rows also count in other
+columns.
+"""
 _CELLS = ["paper", "dataset", "planned", "done", "missing", "absent", "hours", "expected_hours", "untimed"]
 
 
@@ -181,12 +183,12 @@ class Papers:
 
     @property
     def title(self) -> str:
-        """The selection as a title."""
+        """A title that describes the selection."""
         return f"Reproduction of {self.selection.title}"
 
     @cached_property
     def rows(self) -> pd.DataFrame:
-        """All rows of the ledgers, with a ledger's columns and ``mechanism``: the names of mechanisms that explain a difference."""
+        """All rows of the ledgers, with the columns of a ledger and ``mechanism``: the mechanisms that explain a difference."""
         frames = []
         for ledger in self.ledgers:
             checks = self.checks[ledger.reproduction.paper.name]
@@ -197,39 +199,40 @@ class Papers:
 
     @cached_property
     def summary(self) -> pd.DataFrame:
-        """Counts of printed values per paper and table, with the columns :data:`SUMMARY`."""
+        """The counts of printed values per paper and table, with the columns :data:`SUMMARY`."""
         parts: Any = self.rows.groupby(["paper", "table"], sort=False)
         return pd.DataFrame([_counted(part) | {"paper": paper, "table": table} for (paper, table), part in parts], columns=SUMMARY)
 
     @cached_property
     def totals(self) -> dict[str, int]:
-        """The summary's counts over all tables."""
+        """The counts of the summary over all tables."""
         return {name: int(self.summary[name].sum()) for name in SUMMARY[2:]}
 
     @cached_property
     def offsets(self) -> pd.DataFrame:
-        """The deviations of tables by metric; see :func:`cglsuite.reports.studies.ledger.compute.offsets`."""
+        """The deviations of tables by metric (see :func:`cglsuite.reports.studies.ledger.compute.offsets`)."""
         frames = [ledger.offsets for ledger in self.ledgers if len(ledger.offsets)]
         return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
 
     @cached_property
     def shares(self) -> pd.DataFrame:
-        """The shares of rows within the margin, by table and metric; see :func:`cglsuite.reports.studies.ledger.compute.shares`."""
+        """The shares of rows within the margin, by table and metric (see :func:`cglsuite.reports.studies.ledger.compute.shares`)."""
         return shares(self.rows)
 
     @cached_property
     def margins(self) -> pd.DataFrame:
-        """The margins by table and metric; see :func:`cglsuite.reports.studies.ledger.compute.margins`."""
+        """The margins by table and metric (see :func:`cglsuite.reports.studies.ledger.compute.margins`)."""
         return margins(self.rows)
 
     @cached_property
     def claims(self) -> pd.DataFrame:
-        """The tables' claims with our verdicts; see :func:`cglsuite.reports.studies.ledger.claims.claims_of`."""
+        """The claims of the tables with our verdicts (see :func:`cglsuite.reports.studies.ledger.claims.claims_of`)."""
         return claims_of(self.ledgers, self.store)
 
     @cached_property
     def cells(self) -> pd.DataFrame:
-        """Planned, finished and missing cells by paper and data set, hours of the records, and estimated hours of missing cells.
+        """The numbers of planned, finished and missing cells by paper and data set, with the hours of records and estimated hours of
+        missing cells.
 
         Returns:
             Columns paper, dataset (by its name here), planned, done, missing, absent (their data are not here), hours, expected_hours (of
@@ -251,7 +254,7 @@ class Papers:
 
     @cached_property
     def records(self) -> list[str]:
-        """The sorted keys of all records behind the rows and the checks."""
+        """The sorted keys of all records that the rows and the checks use."""
         keys = {key for text in self.rows["records"] for key in text.split()}
         keys |= {key for checks in self.checks.values() for text in checks["records"] for key in text.split()}
         return sorted(keys | {key for crossing in self.crossings for text in crossing.ours["keys"] for key in text.split()})
@@ -290,7 +293,7 @@ def load_papers(
 
 
 def plain_reason(reason: str) -> str:
-    """Return the reason why something cannot be run, without this machine's paths.
+    """Return the reason why something cannot be run, without the paths of this machine.
 
     Example:
         >>> plain_reason("the data file a/b.npz is absent; put it below /data")
@@ -340,7 +343,7 @@ def _hours(cells: Iterable[ReportedCell], means: Mapping[tuple[str, str], float]
 
 
 def write_papers(papers: Papers, folder: Path) -> list[Path]:
-    """Write ``ledger.csv`` (all rows) and ``ledger.json`` (rules, counts, checks) into a folder, atomically; return their paths.
+    """Write ``ledger.csv`` (all rows) and ``ledger.json`` (rules, counts, checks) into a folder, atomically. Return their paths.
 
     Raises:
         StoreError: if the disk is full or the folder cannot be written.
@@ -366,13 +369,13 @@ def write_papers(papers: Papers, folder: Path) -> list[Path]:
 
 
 def share(counts: Mapping[str, int]) -> float | None:
-    """Return the share of equivalent rows among those with a test; ``None`` if no row has a test."""
+    """Return the share of equivalent rows among those with a test, or ``None`` if no row has a test."""
     tested = sum(counts[name] for name in ("equivalent", *DIFFERENT, "undecided"))
     return counts["equivalent"] / tested if tested else None
 
 
 def misses(papers: Papers, verdicts: Sequence[str] = stats.AGREEMENTS[1:2]) -> pd.DataFrame:
-    """Return the rows with the given verdicts (default: those that are different), largest differences in points first."""
+    """Return the rows with the given verdicts (default: those that are different), with the largest difference in points first."""
     rows = papers.rows[papers.rows["verdict"].isin(verdicts)]
     return rows.sort_values("points", key=lambda points: -points.abs(), kind="stable")
 
@@ -393,7 +396,7 @@ _LEVEL = 0.95
 
 
 def concerns(mechanism: Mapping[str, Any], row: Mapping[str, Any]) -> bool:
-    """Return whether a mechanism applies to a published row. An empty field matches everything; ``|`` separates several values."""
+    """Return whether a mechanism applies to a published row. An empty field matches everything, and ``|`` separates several values."""
     return all(not mechanism[name] or row[name] in mechanism[name].split("|") for name in _PLACE)
 
 
@@ -408,7 +411,7 @@ def closes(published: float, without: Sequence[float], changed: Sequence[float])
 
 
 def checked(ledger: Ledger, store: Store, catalogue: Catalogue, *, table: pd.DataFrame | None = None) -> pd.DataFrame:
-    """Check every mechanism that applies to a ledger's row with a value.
+    """Check every mechanism that applies to a row of the ledger with a value.
 
     Args:
         table: of mechanisms; default :func:`cglsuite.campaigns.reference.mechanisms`.
@@ -434,7 +437,7 @@ def checked(ledger: Ledger, store: Store, catalogue: Catalogue, *, table: pd.Dat
 
 
 def explained(ledger: Ledger, checks: pd.DataFrame) -> set[int]:
-    """Return the ledger's rows with a mechanism that was confirmed on them, or that closes their gap and was confirmed on other data."""
+    """Return the ledger's rows with a mechanism that was confirmed on them, or that closes their gap and was confirmed elsewhere."""
     places: set[int] = set()
     datasets = ledger.rows["dataset"]
     for _, part in checks.groupby("mechanism", sort=False):
@@ -456,7 +459,7 @@ def _check(
 ) -> dict[str, Any]:
     entry = ledger.reproduction.entries[place]
     if entry.recipe is None:
-        raise ValueError(f"row {place} has no recipe: it cannot have a value")
+        raise ValueError(f"row {place} has no recipe, so it cannot have a value")
     side = ledger.sides[place]
     choice = side.choice
     campaign = choice.campaign if choice else campaign_of(ledger.reproduction.selection, ledger.reproduction.paper, [entry.recipe])
@@ -471,7 +474,12 @@ def _check(
     changed = {unit: scale * repetition for unit, repetition in zip(value.units, value.values, strict=True)}
     units = [unit for unit in without if unit in changed]
     if not units:
-        return {"state": "no records", "n": 0, "held_out": 0, "why": value.reason or "no repetition has a record of both"}
+        return {
+            "state": "no records",
+            "n": 0,
+            "held_out": 0,
+            "why": value.reason or "no repetition has records with and without the change",
+        }
     held_out = list(_held_out(units, entry.row["dataset"], mechanism["named"].split("|") if mechanism["named"] else []))
     published = float(entry.row["mean"])
     v, w = np.array([without[unit] for unit in units]), np.array([changed[unit] for unit in units])
@@ -498,5 +506,7 @@ def confirmation(published: float, without: Sequence[float], changed: Sequence[f
     low, high = (effect if math.isnan(interval[end]) else interval[end] for end in ("low", "high"))  # refused without any spread
     sure = (low > 0.0) == (high > 0.0) and effect != 0.0 and low * high > 0.0
     held = sure and closes(published, without, changed)
-    why = "" if held else "the effect is uncertain on what is held out" if not sure else "the gap does not close on what is held out"
+    why = (
+        "" if held else "the effect on held-out repetitions is uncertain" if not sure else "the gap does not close on held-out repetitions"
+    )
     return {"state": "confirmed" if held else "refuted", "effect": effect, "low": low, "high": high, "why": why}

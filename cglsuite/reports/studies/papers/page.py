@@ -1,4 +1,4 @@
-"""The page of all ledgers. It formats what :mod:`cglsuite.reports.studies.papers.compute` computes."""
+"""The page of all ledgers. It formats the results of :mod:`cglsuite.reports.studies.papers.compute`."""
 
 from __future__ import annotations
 
@@ -62,14 +62,14 @@ _COUNTS = SUMMARY[2:]
 
 
 def overview(papers: Papers) -> Fragment:
-    """Summarise the outcome in a few sentences, with the counts over all tables and the rule for verdicts."""
+    """Summarise the outcome in a few sentences, and show the counts over all tables and the rule for verdicts."""
     tiles = [tile(papers.totals[name], name) for name in _COUNTS if papers.totals[name] or name in ("printed", "run")]
     parts: list[Content] = [element("p", element("strong", papers.title), class_="lead")]
     parts.append(key_box(element("li", text) for text in headlines(papers)))
     parts += [element("ul", *tiles, class_="tiles"), element("p", f"{RULE[0].upper()}{RULE[1:]}.")]
     stale = papers.rows[papers.rows["stale"] != ""]
     if len(stale):
-        parts.append(notice(f"{len(stale):,} rows use records made by different code or on another class of machine."))
+        parts.append(notice(f"{len(stale):,} rows use records produced by different code or on another class of machine."))
     return join(parts)
 
 
@@ -79,12 +79,12 @@ def grid(papers: Papers) -> Gallery | None:
 
 
 def headlines(papers: Papers) -> list[str]:
-    """Return the key results: claims, progress, disagreements between papers, tables that deviate as a whole, and single-run rows."""
+    """Return the key results: claims, progress, disagreements between papers, tables that deviate overall, and rows with a single run."""
     n = papers.totals
     tested = sum(n[name] for name in ("equivalent", *DIFFERENT, "undecided"))
     lines = claims.headlines(papers.claims)
     if tested:
-        said = f"{n['equivalent']} of {tested} tested values are equivalent to print ({100 * (share(n) or 0.0):.0f}%), "
+        said = f"{n['equivalent']} of {tested} tested values are equivalent to the printed ones ({100 * (share(n) or 0.0):.0f}%), "
         different = n[DIFFERENT[0]] + n[DIFFERENT[1]]
         said += f"{different} {'differs' if different == 1 else 'differ'} ({n[DIFFERENT[0]]} with a confirmed mechanism) and "
         said += f"{n['undecided']} are undecided"
@@ -96,15 +96,15 @@ def headlines(papers: Papers) -> list[str]:
     off = [row for row in as_rows(papers.offsets) if row["low"] == row["low"] and row["low"] * row["high"] > 0]
     if len(papers.offsets):
         named = [f"{row['paper']}'s table {row['table']} ({row['metric']} {number_text(row['mean'], 1, plus=True)} points)" for row in off]
-        lines.append(f"{len(off) or 'None'} of {several(len(papers.offsets), 'table')} {'is' if len(off) < 2 else 'are'} off as a whole"
+        lines.append(f"{len(off) or 'None'} of {several(len(papers.offsets), 'table')} {'is' if len(off) < 2 else 'are'} off overall"
                      f"{f': {join_names(named)}' if named else ''}.")  # fmt: skip
     if n["n = 1"]:
-        lines.append(f"{several(n['n = 1'], 'value')} {'rests' if n['n = 1'] == 1 else 'rest'} on one repetition, without a verdict.")
+        lines.append(f"{several(n['n = 1'], 'value')} {'is' if n['n = 1'] == 1 else 'are'} based on one repetition and without a verdict.")
     return lines
 
 
 def answer(crossing: Crossing) -> str:
-    """State in one sentence what the crossed setting shows about a disagreement; empty if there are no records."""
+    """State what the crossed setting shows about a disagreement. The text is empty if there are no records."""
     effects, between = crossing.effects, crossing.protocols
     if len(crossing.printed) < 2 or effects["effect"].isna().any() or between["difference"].isna().any():
         return ""
@@ -114,9 +114,9 @@ def answer(crossing: Crossing) -> str:
     moved = " and ".join(f"{number_text(row['effect'], 1, plus=True)} points under {row['paper']}" for row in as_rows(effects))
     apart = between["difference"].abs().max()
     return (
-        f"{question['switch']} alone, from {first} to {last}, moves {question['method']} on {question['dataset']} in {question['setting']} "
-        f"by {moved}, where the papers print different values ({printed}). With the same value, the protocols are at most {apart:.1f} "
-        "points apart."
+        f"Changing only {question['switch']} from {first} to {last} moves {question['method']} on {question['dataset']} "
+        f"in {question['setting']} by {moved}, where the papers print different values ({printed}). "
+        f"With the same value, the protocols are at most {apart:.1f} points apart."
     )
 
 
@@ -124,7 +124,7 @@ def answer(crossing: Crossing) -> str:
 
 
 def tables(papers: Papers) -> Fragment:
-    """Tabulate the numbers of printed values that are reached, run and in agreement, per paper and table."""
+    """Tabulate, per paper and table, how many printed values can be computed, were run and agree with ours."""
     if papers.summary.empty:
         return empty("There are no published values to reproduce here.")
     parts: Any = papers.summary.groupby("paper", sort=False)
@@ -138,10 +138,10 @@ def tables(papers: Papers) -> Fragment:
     columns += [number(name.replace(" = ", _UNBROKEN), name, zero=False) for name in _COUNTS if name != "failed" or papers.totals[name]]
     columns.append(Column("share", lambda row: amount_cell(share(row), 0, 100.0, unit="%")))
     about = (
-        "Printed: values in the table. Reachable: with the data and methods present here. Run: with a value of ours. No verdict: one or "
-        "two repetitions, or nothing printed to test against. n = 1: rows over a single repetition, whatever else they are. Share: of "
-        "the rows that have a test, those that are equivalent. A mechanism counts if it is confirmed on repetitions or data sets on "
-        "which it was not found."
+        "Printed: values in the table. Reachable: values that the data and methods here can give. Run: values that we computed. No "
+        "verdict: one or two repetitions, or nothing printed to test against. n = 1: rows with a single repetition, which also count in "
+        "other columns. Share: the equivalent rows among those with a test. A mechanism counts if it is confirmed on repetitions or data "
+        "sets other than those on which it was found."
     )
     return framed(rows, columns, about, by="paper")
 
@@ -150,24 +150,24 @@ _UNBROKEN = "\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}"
 
 
 def cells(papers: Papers) -> Fragment:
-    """Tabulate planned cells, finished cells and hours per paper and data set."""
+    """Tabulate the numbers of planned and finished cells and the hours per paper and data set."""
     if papers.cells.empty:
         return empty("No cell is planned.")
     rows = [*as_rows(papers.cells), {"paper": "", "dataset": "all papers", **{name: papers.cells[name].sum() for name in _HOURS}}]
     numbers = [number(head, of, 1 if "hours" in of else 0, zero=False) for of, head in _HOURS.items()]
     about = (
-        "Cells that several tables share count once per paper. Hours of one worker: those of the records, and as many as the missing cells "
-        "will take if they are like the records of their preset and method; cells without such a record are of unknown time."
+        "Cells shared by several tables count once per paper. Hours are for one worker. For missing cells, they are estimated from records "
+        "of the same preset and method; the time of cells without such a record is unknown."
     )
     return framed(rows, [label("data set", "dataset"), *numbers], about, by="paper")
 
 
 _HOURS = {"planned": "cells planned", "done": "done", "missing": "to run", "absent": "without data", "hours": "hours run"}
-_HOURS |= {"expected_hours": "hours to run", "untimed": "of unknown time"}
+_HOURS |= {"expected_hours": "hours to run", "untimed": "without estimate"}
 
 
 def offsets(papers: Papers) -> Fragment:
-    """Tabulate whether each table deviates as a whole, by metric."""
+    """Tabulate, by metric, whether a table deviates overall."""
     return ledger.offset_table(papers.offsets)
 
 
@@ -177,7 +177,7 @@ def shares(papers: Papers) -> Fragment:
 
 
 def margins(papers: Papers) -> Fragment:
-    """Compare margins with the gaps between methods, and show the share of equivalent rows at each margin tried, by table and metric."""
+    """Tabulate, by table and metric, the margins, the gaps between methods, and the share of equivalent rows at several margins."""
     return ledger.margin_table(papers.margins)
 
 
@@ -190,7 +190,7 @@ def equivalence(papers: Papers) -> Gallery | Fragment:
 
 
 def missed(papers: Papers) -> Fragment:
-    """List every value that differs, with the mechanisms that explain the difference."""
+    """List all values that differ, with the mechanisms that explain the differences."""
     rows = misses(papers)
     explained = int((rows["mechanism"] != "").sum())
     about = f"{len(rows):,} values differ, the largest difference first; {explained} have a mechanism that holds on held-out repetitions."
@@ -246,18 +246,18 @@ def mechanisms(papers: Papers) -> Fragment:
         *(interval("95% interval", ledger.unit, plus=True), words("why", class_="quiet long")),
     ]
     about = (
-        "Gap: published − ours over the repetitions that have a record with the change and one without; left: what the change leaves of "
-        "it. A mechanism closes the gap where at most half is left. It is confirmed where it closes on three repetitions or more that "
-        "were held out."
+        "Gap: published − ours over the repetitions with records both with and without the change. Left: the gap that remains with the "
+        "change. A mechanism closes the gap if at most half of it remains. It is confirmed if it closes the gap on at least three held-out "
+        "repetitions."
     )
-    none = "No named mechanism is about a value that was run."
+    none = "No named mechanism applies to a value that was run."
     return framed(rows, columns, about, none=none, by=lambda row: f"{row['mechanism']} ({row['change']}): {row['reason']}")
 
 
 def disagreements(papers: Papers) -> Fragment:
     """Tabulate each disagreement: the printed values, and our values under both values of the crossed setting."""
     if not papers.crossings:
-        return empty("No value that two papers print differently is part of this selection.")
+        return empty("This selection contains no value that two papers print differently.")
     return join(_crossing(crossing) for crossing in papers.crossings)
 
 
@@ -294,7 +294,7 @@ def _our_mean(numbers: Mapping[str, Any]) -> Fragment:
 
 
 def not_run(papers: Papers) -> Fragment:
-    """Count the printed values whose cells have not run yet, by preset."""
+    """Count, by preset, the printed values with cells that have not run yet."""
     rows = papers.rows[papers.rows["verdict"] == "not run"]
     parts: Any = rows.groupby(["paper", "preset"], sort=False)["method"]
     shown = parts.agg(values="size", methods=lambda some: ", ".join(dict.fromkeys(some))).reset_index()
@@ -303,7 +303,7 @@ def not_run(papers: Papers) -> Fragment:
 
 
 def not_runnable(papers: Papers) -> Fragment:
-    """List the values that cannot be reproduced, by reason, most frequent first."""
+    """List the values that cannot be reproduced by reason, most frequent first."""
     rows = papers.rows
     return ledger.unreached(rows.assign(reason=rows["reason"].map(plain_reason)))
 

@@ -1,3 +1,3 @@
-"""Task-free streams: what they deliver and what methods make of them."""
+"""Task-free streams: their properties and the performance of methods on them."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The properties of task-free streams: how much they mix, how often items arrive, and which schedule gives a target mixture.
+"""Compute properties of task-free streams: how much they mix tasks, how often items arrive, and which schedule gives a target mixture.
 
 Tables of a :class:`~cglsuite.reports.studies.task_free.compute.TaskFreeStudy`, formatted by
 :mod:`cglsuite.reports.studies.task_free.page`. Values are fractions.
@@ -35,7 +35,7 @@ _MAX_DRAWN = 3
 
 
 def streams(study: TaskFreeStudy) -> pd.DataFrame:
-    """Return one row per stream.
+    """Return a data frame with one row per stream.
 
     Returns:
         Columns preset, title, schedule (in full), steps, tasks, batch, evaluations, overlap (share of steps at which no latent
@@ -73,7 +73,7 @@ _STREAMS += ["never", "most", "mean", "same"]
 
 
 def exposure(stream: RebuiltStream) -> pd.DataFrame:
-    """Count how often the training items of each latent task arrive: columns task (1-based), times ("0", "1", "2", "3 or more"), share."""
+    """Count how often the training items of each latent task arrive. Columns: task (1-based), times ("0", "1", "2", "3 or more"), share."""
     rows = []
     for k, draws in enumerate(stream.draws, start=1):
         shares = np.bincount(np.minimum(draws, _MAX_DRAWN), minlength=_MAX_DRAWN + 1) / draws.size
@@ -90,7 +90,7 @@ _TIMES = [*map(str, range(_MAX_DRAWN)), f"{_MAX_DRAWN} or more"]
 def solved_hyperparameters(
     study: TaskFreeStudy, targets: Mapping[str, Sequence[float]], knob: str = "", catalogue: Catalogue | None = None
 ) -> Any:
-    """Find the hyper-parameter value that gives a stream a target overlap index or mixing entropy, all else unchanged.
+    """Find the hyper-parameter value that gives a stream a target overlap index or mixing entropy, with everything else unchanged.
 
     Args:
         targets: by quantity (one of :data:`QUANTITIES`), the wanted values. knob: the schedule's hyper-parameter; empty: its first number.
@@ -168,7 +168,7 @@ STREAM_AXES = ("schedule.", "stream.", "training.batch_size")
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class RebuiltStream:
-    """A stream that was rebuilt to examine what it delivers.
+    """A stream that was rebuilt in order to examine what it delivers.
 
     Args:
         preset: of the cells. title: display name. words: what distinguishes it from the other streams of the same preset.
@@ -212,7 +212,7 @@ class RebuiltStream:
 
 @dataclass(frozen=True, kw_only=True)
 class TaskFreeStudy:
-    """The task-free part of campaigns.
+    """The task-free streams and cells of campaigns.
 
     Args:
         results: those of every campaign. pooled: their finished task-free cells as one campaign's, each record once. streams: by preset.
@@ -249,7 +249,7 @@ class TaskFreeStudy:
         return ", ".join(filter(None, [self.base(preset), self.words[preset]]))
 
     def base(self, preset: str) -> str:
-        """Return the preset in words without its overrides, or the preset itself if nothing distinguishes variants."""
+        """Return the preset in words, without its overrides, or the preset itself if it has no variants."""
         mine = next(group for group in self.groups if group.preset == preset)
         return scenario_words(str(mine.records[0].cell["scenario"]) if self.words[preset] else preset)
 
@@ -354,7 +354,7 @@ def _rebuilt(study: TaskFreeStudy, group: Group, catalogue: Catalogue) -> Rebuil
 
 
 def campaigns_per_axis(campaign: Mapping[str, Any], axes: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
-    """Split a campaign into one per axis, each with the content of ``campaign`` along one of ``axes`` (dotted keys to values)."""
+    """Split a campaign into one campaign per axis. Each one varies only one of ``axes`` (dotted keys to values)."""
     grid, title = dict(campaign.get("grid", {})), campaign.get("title") or campaign["name"]
     return [
         {
@@ -373,7 +373,7 @@ def campaigns_per_axis(campaign: Mapping[str, Any], axes: Mapping[str, Sequence[
 
 
 def performance(study: TaskFreeStudy) -> pd.DataFrame:
-    """Compute the mean over latent tasks at every evaluation, averaged over seeds.
+    """Compute the mean performance over latent tasks at every evaluation, averaged over seeds.
 
     Returns:
         Columns preset, backbone, label, step (steps made), mean, std, low, high (NaN: no interval), n, interval (kind, or why it is
@@ -408,13 +408,13 @@ def _mean(values: NDArray[np.float64], bounds: tuple[float, float] | None) -> di
 
 
 def courses(study: TaskFreeStudy) -> list[tuple[Group, NDArray[np.float64]]]:
-    """Return each group with its mean matrix, float64 [E + 1, K]. The methods of a preset are adjacent."""
+    """Return every group with its mean matrix, float64 [E + 1, K]. Methods of the same preset are adjacent."""
     presets = list(dict.fromkeys(group.preset for group in study.groups))
     return sorted(mean_matrices(study.pooled), key=lambda pair: presets.index(pair[0].preset))
 
 
 def recoveries(study: TaskFreeStudy) -> pd.DataFrame:
-    """Count falls below 90% of the best performance and measure the time to recover, over all latent tasks and seeds.
+    """Count drops below 90% of the best performance, and measure the time to recover, over all latent tasks and seeds.
 
     Returns:
         Columns preset, backbone, label, percent, n (records), dips (per record), recovered (share of all dips), steps (median over dips,
@@ -433,7 +433,7 @@ def recoveries(study: TaskFreeStudy) -> pd.DataFrame:
 
 
 def overlap_points(study: TaskFreeStudy, measure: str = "a_auc") -> pd.DataFrame:
-    """Return a metric against the overlap index, for streams that differ only in their schedule.
+    """Return a metric and the overlap index for streams that differ only in their schedule.
 
     Returns:
         Columns key, family (what they share, as text), percent, label, preset, title, schedule, overlap, entropy, mean, std, low, high,

@@ -83,7 +83,7 @@ _NOT_REBUILT = "No stream has been regenerated."
 
 
 def overview(study: TaskFreeStudy, message: Fragment | None = None) -> Fragment:
-    """Introduce the runs and their streams, show ``message`` (such as key results), and list warnings to read before the numbers."""
+    """Introduce the runs and their streams, show ``message`` (such as key results), and list warnings about the numbers."""
     first, records = study.results[0], study.records
     presets = {group.preset for group in study.groups}
     tiles = [(sum(len(result.cells) for result in study.results), "cells planned"), (len(records), "in use"), (len(presets), "streams")]
@@ -104,11 +104,11 @@ def _notices(study: TaskFreeStudy) -> Iterable[Fragment]:
         yield notice("These streams could not be regenerated, so only facts from the records are shown:", *description)
     changed = [stream.title for stream in study.streams.values() if stream.same is False]
     if changed:
-        yield notice("These streams differ from those behind the records; data or code have changed:", *changed)
+        yield notice("These streams differ from those of the records, because data or code have changed:", *changed)
 
 
 def summary(study: TaskFreeStudy) -> Fragment:
-    """Tabulate the mean ± standard deviation of every metric, one table per stream."""
+    """Tabulate the mean ± standard deviation of every metric, with one table per stream."""
     return campaign_summary(study.pooled) if study.groups else empty(_NOTHING)
 
 
@@ -116,7 +116,7 @@ def summary(study: TaskFreeStudy) -> Fragment:
 
 
 def streams(study: TaskFreeStudy) -> Fragment:
-    """Tabulate how much each stream mixes latent tasks and how often its items arrive, one row per stream."""
+    """Tabulate, with one row per stream, how much the stream mixes latent tasks and how often its items arrive."""
     frame = stream_tables.streams(study)
     if frame.empty:
         return empty(_NOTHING if not study.groups else _NOT_REBUILT)
@@ -127,9 +127,7 @@ def streams(study: TaskFreeStudy) -> Fragment:
         *(number("mixing entropy", "entropy", 3), number("tasks at a time", "at_a_time", 2)),
         *(Column("never drawn, %", lambda row: _percent(row["never"])), number("drawn at most", "most")),
     ]
-    description = (
-        f"Overlap index: share of steps at which no latent task has a share of {study.threshold:g} or more, as the schedule asks for it "
-    )
+    description = f"Overlap index: share of steps at which no latent task has a share of {study.threshold:g} or more, both as scheduled "
     description += (
         "and as delivered in whole items. Mixing entropy: 0 if every step has one latent task, 1 if all share every step equally. "
     )
@@ -183,7 +181,7 @@ def solved(study: TaskFreeStudy, targets: Mapping[str, Sequence[float]], knob: s
     """Tabulate the schedule hyper-parameters that give a target overlap index or mixing entropy."""
     frame = stream_tables.solved_hyperparameters(study, targets, knob)
     if frame.empty:
-        return empty("There is nothing to solve for: no schedule has a number, or no target was given.")
+        return empty("There is nothing to solve for: no schedule has a numeric setting, or no target was given.")
     named = {"overlap": "overlap index", "entropy": "mixing entropy"}
     streams = {stream.title: stream for stream in study.streams.values()}
 
@@ -240,7 +238,7 @@ def _progress(study: TaskFreeStudy, preset: str, backbone: str, part: pd.DataFra
 
 
 def courses(study: TaskFreeStudy) -> Gallery | Fragment:
-    """Plot performance on each latent task over the stream as a heat map per stream and method. Values are means over seeds."""
+    """Plot performance on each latent task over the stream, with one heat map per stream and method. Values are means over seeds."""
     if not study.groups:
         return empty(_NOTHING)
     return Gallery(tuple(_trajectory_picture(study, group, values) for group, values in performance_tables.courses(study)))
@@ -258,22 +256,26 @@ def _trajectory_picture(study: TaskFreeStudy, group: Group, values: Any) -> Any:
 
 
 def recoveries(study: TaskFreeStudy) -> Fragment:
-    """Tabulate, per stream and method, the drops below 90% of the best performance, the share that recovers, and the recovery time."""
+    """Tabulate, per stream and method, the number of drops below 90% of the best performance, the share that recovers, and the recovery
+    time.
+    """
     frame = performance_tables.recoveries(study)
     if frame.empty:
         return empty(_NOTHING)
     several = frame["backbone"].nunique() > 1
     columns = [
         label("method", "label", lambda row: row["backbone"] if several else ""),
-        *(number("records", "n"), number("falls per record", "dips", 1)),
-        Column("made good, %", lambda row: number_cell(None) if math.isnan(row["recovered"]) else _percent(row["recovered"])),
-        Column("median steps until then", lambda row: _steps(row["steps"])),
+        *(number("records", "n"), number("drops per record", "dips", 1)),
+        Column("recovered, %", lambda row: number_cell(None) if math.isnan(row["recovered"]) else _percent(row["recovered"])),
+        Column("median steps to recover", lambda row: _steps(row["steps"])),
         number("mean depth, points", lambda row: (100.0 if row["percent"] else 1.0) * row["depth"], lambda row: 1 if row["percent"] else 4),
     ]
     description = (
-        "A fall begins at the evaluation at which a latent task is below 90% of the best it had since it first arrived, and recovers "
+        "A drop begins at the evaluation at which a latent task is below 90% of its best performance since it first arrived, and ends "
     )
-    description += "when it is back there. A fall that outlasts the stream counts as infinitely long; never: half or more of them do."
+    description += (
+        "when it is back at that level. A drop that outlasts the stream counts as infinitely long; never: at least half of them do."
+    )
     return framed(frame, columns, description, by=lambda row: study.title(row["preset"]))
 
 
@@ -318,7 +320,7 @@ def sweeps(study: Sweep, measure: str = "a_auc") -> Gallery | Fragment:
 
 
 def contrast(study: Sweep, axis: str) -> Fragment:
-    """Tabulate A_AUC and AF_s of each method at each value of a key, with the change from the first value to the last, per design."""
+    """Tabulate, per design, A_AUC and AF_s of each method at each value of a key, with the change from the first value to the last."""
     frame = contrasted(study, axis)
     if frame.empty:
         return empty(f"{axis} has only one value among the finished cells of each scenario.")
