@@ -224,7 +224,7 @@ def test_an_address_without_a_scheduler_is_told(store: Store, monkeypatch: pytes
     [
         ({"resources": ["GPU"]}, "run.dask.resources: 'GPU': expected a name and a number"),
         ({"address": "tcp://x:1", "scheduler_file": "f"}, "run.dask: address and scheduler_file are mutually exclusive"),
-        ({"address": "tcp://x:1", "adapt": True}, "run.dask.adapt: a cluster at an address is scaled by its owner"),
+        ({"address": "tcp://x:1", "adapt": True}, "run.dask.adapt: adapt scales only a local cluster"),
     ],
 )
 def test_a_wrong_option_is_refused(given: dict[str, Any], says: str) -> None:

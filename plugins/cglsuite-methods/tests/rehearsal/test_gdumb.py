@@ -94,5 +94,5 @@ def test_a_budget_is_the_capacity() -> None:
     runner = run(memory=200, memory_budget=9)
     assert isinstance(runner.method, GDumb)
     assert runner.run().memory["items"] == 9
-    with pytest.raises(BudgetError, match="the budget is 0 items"):
+    with pytest.raises(BudgetError, match="the memory budget is 0 items"):
         run(memory_budget=0)

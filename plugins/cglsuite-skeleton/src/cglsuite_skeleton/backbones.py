@@ -35,7 +35,7 @@ _SPACE = (
         name="layout",
         default="nw-ucla",
         doc="the skeleton: nw-ucla, ntu-rgbd, openpose-18, or an edge list such as 0-1,1-2,2-3;centre=1 (0-based joints)",
-        effect="defines which joints exchange messages; it must have as many joints as the dataset's skeletons",
+        effect="defines which joints exchange messages; it must have the same number of joints as the dataset's skeletons",
     ),
     Hyperparameter(
         name="channels",
@@ -43,13 +43,13 @@ _SPACE = (
         minimum=1,
         maximum=65_536,
         doc="coordinates per joint and frame",
-        effect="fixed by the data, not a choice: a wrong number is refused",
+        effect="determined by the data; a wrong number is an error",
     ),
     Hyperparameter(
         name="partition",
         default="spatial",
         choices=("uniform", "distance", "spatial", "spatial-truncated"),
-        doc="subsets of a joint's neighbours, each with weights of its own: all together; by distance; itself, those farther from the "
+        doc="subsets of a joint's neighbours, each with separate weights: all together; by distance; itself, those farther from the "
         "centre and those closer to it (truncated: as in the paper's code, bones beyond max_hop from the centre have no direction)",
         effect="more subsets separate more motions (in the paper spatial > distance > uniform), with more weights to overwrite",
     ),

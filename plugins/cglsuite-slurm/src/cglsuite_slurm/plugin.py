@@ -21,15 +21,17 @@ def cglsuite_executors() -> list[ExecutorSpec]:
                     name="time", default="", doc="time limit of one supervisor, such as 4:00:00 or 1-12; all cells together may take longer"
                 ),
                 Hyperparameter(name="gres", default="", doc="generic resources of one supervisor, such as gpu:1"),
-                Hyperparameter(name="constraint", default="", doc="node features, such as one processor model if every bit matters"),
+                Hyperparameter(
+                    name="constraint", default="", doc="node features, such as a single processor model if bit-identical results matter"
+                ),
                 Hyperparameter(name="cpus", default=0, minimum=0, doc="CPUs of one supervisor; 0: workers × threads"),
                 Hyperparameter(name="memory", default="", doc="memory of one supervisor, such as 16G"),
                 Hyperparameter(
-                    name="grace_s", default=120, minimum=1, maximum=65535, doc="seconds before the time limit at which it stops"
+                    name="grace_s", default=120, minimum=1, maximum=65535, doc="how many seconds before the time limit it stops"
                 ),
-                Hyperparameter(name="sbatch", default="", doc="further options of sbatch, such as --account=lab"),
+                Hyperparameter(name="sbatch", default="", doc="further sbatch options, such as --account=lab"),
                 Hyperparameter(name="setup", default="", doc="shell commands before the supervisor starts, such as module load cuda"),
-                Hyperparameter(name="python", default="", doc="the interpreter on the nodes; empty: the path of this one"),
+                Hyperparameter(name="python", default="", doc="the Python interpreter on the nodes; empty: the same path as here"),
             ),
             several=("sbatch", "setup"),
         )

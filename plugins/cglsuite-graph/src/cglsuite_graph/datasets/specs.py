@@ -94,7 +94,7 @@ _SPLIT_SOURCE = Hyperparameter(
     name="split_source",
     default="none",
     choices=("none", "begin"),
-    doc="none = no official split; begin = BeGin's, of begin-splits/",
+    doc="none = no official split; begin = BeGin's split from begin-splits/",
     effect="begin: the same test graphs in every repetition",
 )
 _EDGE_FEATURES = Hyperparameter(
@@ -104,7 +104,7 @@ _EDGE_FEATURES = Hyperparameter(
     effect="only backbones with edge features use them",
 )
 
-_SEED = Hyperparameter(name="seed", default=0, minimum=0, doc="seed of all graphs", effect="other graphs of the same difficulty")
+_SEED = Hyperparameter(name="seed", default=0, minimum=0, doc="seed of all graphs", effect="different graphs of the same difficulty")
 _YEARS = Hyperparameter(
     name="years",
     default=1,
@@ -123,13 +123,13 @@ def _drift(what: str) -> Hyperparameter:
         maximum=1,
         implicit=True,
         doc=f"{what}; it grows evenly over the years",
-        effect="0: years are alike; larger: what is learnt in one year is less true in another",
+        effect="0: all years have the same distribution; larger: what is learnt in one year is less valid in another",
     )
 
 
 MOTIF_HYPERPARAMETERS = (
     Hyperparameter(
-        name="per_class", default=40, minimum=10, doc="graphs of each class", effect="more graphs: a better fit, smaller variance"
+        name="per_class", default=40, minimum=10, doc="graphs of each class", effect="more graphs: a better fit and a smaller variance"
     ),
     Hyperparameter(name="copies", default=2, minimum=1, doc="copies of the motif in a graph", effect="more copies: easier to classify"),
     Hyperparameter(
@@ -145,7 +145,9 @@ MOTIF_HYPERPARAMETERS = (
     _SEED,
 )
 REGRESSION_HYPERPARAMETERS = (
-    Hyperparameter(name="n_graphs", default=500, minimum=50, doc="number of graphs", effect="more graphs: a better fit, smaller variance"),
+    Hyperparameter(
+        name="n_graphs", default=500, minimum=50, doc="number of graphs", effect="more graphs: a better fit and a smaller variance"
+    ),
     Hyperparameter(
         name="noise",
         default=0.0,

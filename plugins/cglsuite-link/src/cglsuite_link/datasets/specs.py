@@ -58,7 +58,7 @@ _LABELS = Hyperparameter(
     name="labels",
     default="classes",
     choices=("classes", "sign"),
-    doc="classes = six rating classes, links rated 1 or 2 have none; sign = one label, whether the rating is negative",
+    doc="classes = six rating classes, and no class for links rated 1 or 2; sign = one label, whether the rating is negative",
     effect="classes: six-way classification of a third of the links; sign: all links, one in ten negative, scored by ROC-AUC",
 )
 
@@ -85,7 +85,9 @@ def _interactions(name: str, summary: str, home: str, skip_months: int, citation
 
 
 def _seed(what: str) -> Hyperparameter:
-    return Hyperparameter(name="seed", default=0, minimum=0, doc=f"seed of {what}", effect="other nodes and links of the same difficulty")
+    return Hyperparameter(
+        name="seed", default=0, minimum=0, doc=f"seed of {what}", effect="different nodes and links of the same difficulty"
+    )
 
 
 def _common(nodes: int, groups: int, homophily: float, drift: float, signal: float) -> dict[str, Hyperparameter]:
@@ -101,7 +103,11 @@ def _common(nodes: int, groups: int, homophily: float, drift: float, signal: flo
             effect="more groups: more domains or classes, with fewer links each",
         ),
         "links_per_step": Hyperparameter(
-            name="links_per_step", default=600, minimum=1, doc="new links in a step", effect="more links: a better fit, smaller variance"
+            name="links_per_step",
+            default=600,
+            minimum=1,
+            doc="new links in a step",
+            effect="more links: a better fit and a smaller variance",
         ),
         "homophily": Hyperparameter(
             name="homophily",
@@ -109,7 +115,7 @@ def _common(nodes: int, groups: int, homophily: float, drift: float, signal: flo
             minimum=0,
             maximum=1,
             doc="share of links drawn within communities (or groups); the others join any two nodes",
-            effect="larger: links are more informative about their ends",
+            effect="larger: links are more informative about their endpoints",
         ),
         "drift": Hyperparameter(
             name="drift",

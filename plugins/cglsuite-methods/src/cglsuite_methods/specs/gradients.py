@@ -20,7 +20,7 @@ GRADIENTS = (
         needs=("task-boundaries",),
         hyperparameters=(
             Hyperparameter(
-                name="per_task", default=100, minimum=1, doc="items to keep per task, at most an equal share of the scenario's budget"
+                name="per_task", default=100, minimum=1, doc="items to store per task, at most an equal share of the scenario's budget"
             ),
             Hyperparameter(
                 name="fraction",
@@ -29,7 +29,7 @@ GRADIENTS = (
                 optional=True,
                 minimum=0,
                 maximum=1,
-                doc="share of each task's training items to keep (at least one), instead of per_task; "
+                doc="share of each task's training items to store (at least one), instead of per_task; "
                 "the skeleton benchmark uses 0.05, 0.1 and 0.2",
             ),
             Hyperparameter(name="margin", default=0.5, minimum=0, doc="minimum weight of a memory gradient in the projected gradient"),
@@ -101,13 +101,14 @@ GRADIENTS = (
                 minimum=1,
                 doc="as implemented by DRIFT (5): random batches of the memory whose mean gradients new items are compared with, instead "
                 "of single items; a batch enters the memory only if its mean gradient opposes them all. none = single items",
-                effect="mean gradients of batches are alike, so whole batches pass or are refused and the memory changes in jumps",
+                effect="mean gradients of batches are similar, so whole batches are accepted or rejected and the memory changes in jumps",
                 implicit=True,
             ),
             Hyperparameter(
                 name="separate_steps",
                 default=False,
-                doc="as implemented by DRIFT: the batch and the replayed items are learnt in turn, with training.epochs = 2 one step each",
+                doc="as implemented by DRIFT: training alternates between the batch and the replayed items, with one step each for "
+                "training.epochs = 2",
                 effect="true: twice as many steps per batch, the second of which sees only the memory",
                 implicit=True,
             ),

@@ -39,7 +39,7 @@ ISOLATION = (
                 optional=True,
                 minimum=0,
                 maximum=1,
-                doc="share of the free weights that a task keeps; none = the share that leaves all tasks equally many (BeGin); "
+                doc="share of the free weights that a task keeps; none = the share that gives all tasks the same number (BeGin); "
                 "the paper keeps 0.25 or 0.5",
                 effect="more: a better fit of early tasks, and less room for later ones",
             ),
@@ -47,7 +47,7 @@ ISOLATION = (
             Hyperparameter(
                 name="as_begin",
                 default=False,
-                doc="as implemented by BeGin: statistics of norms are frozen before the first task trains its kept weights again",
+                doc="as implemented by BeGin: normalisation statistics are frozen before the first task retrains its kept weights",
             ),
         ),
     ),
@@ -78,13 +78,15 @@ ISOLATION = (
                 name="body",
                 default="first-task",
                 choices=("first-task", "drawn"),
-                doc="the fixed weights: those that the first task ends with, or as drawn, where the first task learns a mask too",
-                effect="drawn: all tasks are alike, and none can change the features that it reads",
+                doc="the fixed weights: those at the end of the first task, or random initial weights, for which the first task learns "
+                "a mask too",
+                effect="drawn: all tasks are treated the same, and none can change the features that it reads",
             ),
             Hyperparameter(
                 name="as_begin",
                 default=False,
-                doc="as implemented by BeGin, without its pre-training: weights as drawn; masks of the last epoch, the head of the best",
+                doc="as implemented by BeGin, without its pre-training: random initial weights, masks of the last epoch, and the head "
+                "of the best epoch",
             ),
         ),
     ),
@@ -130,7 +132,7 @@ ISOLATION = (
                 name="as_begin",
                 default=False,
                 doc="as implemented by BeGin: gates are random and not trained, s is s_max throughout, only the latest task is protected",
-                effect="true: units are shared out at random, and tasks before the latest are forgotten",
+                effect="true: units are assigned at random, and tasks before the latest are forgotten",
             ),
         ),
     ),
@@ -151,13 +153,13 @@ ISOLATION = (
                 name="per_task",
                 default=100,
                 minimum=1,
-                doc="items to keep per task, at most an equal share of the scenario's budget; none are kept where the task is known",
+                doc="items to store per task, at most an equal share of the scenario's budget; none are stored if the task is known",
             ),
             Hyperparameter(
                 name="neighbourhood",
                 default=True,
-                doc="read kept items in the current graph; false, or where the graph does not keep old nodes: keep their features",
-                effect="false: no rectification, and kept items have no neighbours",
+                doc="embed stored items in the current graph; false, or if the graph does not keep old nodes: store their features",
+                effect="false: no rectification, and stored items have no neighbours",
             ),
             _SHARE,
         ),
@@ -181,7 +183,7 @@ ISOLATION = (
                 name="prompts",
                 default=3,
                 minimum=1,
-                doc="vectors in a task's prompt",
+                doc="number of vectors in the prompt of a task",
                 effect="more: a task can change the features of different nodes in different ways, at a cost in parameters",
             ),
             Hyperparameter(
@@ -190,21 +192,21 @@ ISOLATION = (
                 choices=("grace", "given"),
                 doc="the frozen network: pre-trained by GRACE on the first task without labels, or as the cell gives it "
                 "(pretraining.scheme, or as drawn)",
-                effect="given: cells share the pre-training that they name, and any scheme can be used",
+                effect="given: cells with the same pre-training share it, and any scheme can be used",
             ),
             Hyperparameter(
                 name="infer",
                 default="item",
                 choices=("item", "graph"),
-                doc="by what an item's task is recognised where it is not known: its own profile, or the mean profile of the graph in "
-                "which it is asked",
-                effect="graph: right where each task is asked in a graph of its own, and the same guess for all items of a shared graph",
+                doc="how the task of an item is inferred if it is unknown: from the item's own profile, or from the mean profile of the "
+                "graph in which it is queried",
+                effect="graph: correct if each task is queried in a separate graph, and the same guess for all items of a shared graph",
             ),
             Hyperparameter(
                 name="steps",
                 default=3,
                 minimum=0,
-                doc="steps k of smoothing in profiles",
+                doc="number k of smoothing steps in profiles",
                 effect="more: profiles depend on more of the neighbourhood and less on the item",
             ),
             Hyperparameter(

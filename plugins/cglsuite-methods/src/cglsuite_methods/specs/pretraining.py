@@ -6,7 +6,7 @@ from cglsuite import Hyperparameter, PretrainingSpec
 from cglsuite.specs import Citation
 
 _ITEMS = Hyperparameter(
-    name="items", default=2048, minimum=2, doc="items that are contrasted in a step, at most; memory grows with its square"
+    name="items", default=2048, minimum=2, doc="maximum number of items contrasted per step; memory grows with its square"
 )
 
 PRETRAININGS = (
@@ -34,7 +34,7 @@ PRETRAININGS = (
                 name="temperature",
                 default=0.2,
                 above=0,
-                doc="divides similarities; the authors' code has 0.2 for unsupervised, 0.1 for transfer learning",
+                doc="temperature that divides similarities; the authors' code uses 0.2 for unsupervised and 0.1 for transfer learning",
             ),
             Hyperparameter(name="augmentation", default="subgraph", choices=("subgraph", "mask"), doc="how views are made"),
             Hyperparameter(name="keep", default=0.8, above=0, maximum=1, doc="share of the nodes that a view keeps"),
@@ -42,7 +42,8 @@ PRETRAININGS = (
             Hyperparameter(
                 name="as_begin",
                 default=False,
-                doc="as implemented by BeGin: nodes and links by the summaries of two subgraphs, graphs against the original",
+                doc="as implemented by BeGin: nodes and links are contrasted through the summaries of two subgraphs, graphs against the "
+                "original",
             ),
         ),
     ),
@@ -59,13 +60,13 @@ PRETRAININGS = (
         factory="cglsuite_methods.pretraining.grace:GRACE",
         levels=("NC", "LC", "LP"),
         hyperparameters=(
-            Hyperparameter(name="temperature", default=0.5, above=0, doc="divides similarities"),
+            Hyperparameter(name="temperature", default=0.5, above=0, doc="temperature that divides similarities"),
             Hyperparameter(
                 name="edges",
                 default=0.2,
                 minimum=0,
                 maximum=0.99,
-                doc="probability with which a view loses an edge",
+                doc="probability that a view drops an edge",
                 effect="larger: views differ more, so embeddings depend less on single neighbours",
             ),
             Hyperparameter(
@@ -73,7 +74,7 @@ PRETRAININGS = (
                 default=0.3,
                 minimum=0,
                 maximum=0.99,
-                doc="probability with which a view loses a feature, of all nodes at once",
+                doc="probability that a view drops a feature, for all nodes at once",
                 effect="larger: views differ more, so embeddings depend less on single features",
             ),
             _ITEMS,
@@ -94,7 +95,7 @@ PRETRAININGS = (
         factory="cglsuite_methods.pretraining.infograph:InfoGraph",
         levels=("GC", "GR"),
         hyperparameters=(
-            Hyperparameter(name="as_begin", default=False, doc="as implemented by BeGin: only nodes go through a network of their own"),
+            Hyperparameter(name="as_begin", default=False, doc="as implemented by BeGin: only nodes go through a separate network"),
         ),
     ),
     PretrainingSpec(
@@ -110,7 +111,7 @@ PRETRAININGS = (
         levels=("LC", "LP"),
         hyperparameters=(
             Hyperparameter(name="rank", default=5, minimum=1, doc="rank of the low-rank copy of the graph"),
-            Hyperparameter(name="temperature", default=0.2, above=0, doc="divides similarities (BeGin: 1)"),
+            Hyperparameter(name="temperature", default=0.2, above=0, doc="temperature that divides similarities (BeGin: 1)"),
             _ITEMS,
             Hyperparameter(
                 name="recommend", default=0.0, minimum=0, doc="weight of the loss that ranks links above random pairs (paper: 1)"

@@ -46,10 +46,10 @@ REGULARISATION = (
             Hyperparameter(
                 name="own_task_loss",
                 default=False,
-                doc="as implemented by CGLB at graph level, where a variable is overwritten: in class-IL too, the loss is among the task's "
+                doc="as implemented by CGLB at graph level, where a variable is overwritten: in class-IL too, the loss is over the task's "
                 "own outputs and each past task has its own distillation term",
                 effect="true: training does not push the outputs of earlier classes down, so less is forgotten, but nothing teaches the "
-                "network to tell classes of different tasks apart; no difference in task-IL",
+                "network to distinguish classes of different tasks; no difference in task-IL",
                 implicit=True,
             ),
         ),
@@ -93,7 +93,7 @@ REGULARISATION = (
                 default=0.1,
                 minimum=0,
                 doc="weight c of the penalty; the paper uses 0.1 and 1",
-                effect="larger: less is forgotten, and later tasks are learnt less well",
+                effect="larger: less forgetting, but later tasks are learnt less well",
             ),
             Hyperparameter(
                 name="xi",
@@ -133,8 +133,8 @@ REGULARISATION = (
                 name="attention_norm",
                 default="squared",
                 choices=("squared", "norm"),
-                doc="what of the attention is differentiated for the topology importance: its squared norm, or (as implemented by CGLB and "
-                "BeGin) its norm",
+                doc="the function of the attention that is differentiated for the topology importance: its squared norm, or (as "
+                "implemented by CGLB and BeGin) its norm",
                 effect="norm: the importance is divided by four times the squared norm, which grows with the number of nodes, so at "
                 "the same λ_t the topology protects much less",
                 implicit=True,
@@ -153,7 +153,7 @@ REGULARISATION = (
                 name="double_loss",
                 default=False,
                 doc="as implemented by CGLB and BeGin: the gradient of the task's loss counts twice in every step",
-                effect="true: under Adam like half the weights of penalty and weight decay, so less is protected",
+                effect="true: under Adam, this acts like halving the weights of the penalty and the weight decay, so less is protected",
                 implicit=True,
             ),
             IMPORTANCE_MODE,
@@ -213,7 +213,7 @@ REGULARISATION = (
                 choices=("items", "batch"),
                 doc="mean over items of |∂‖z‖²/∂θ|, or (as implemented by DRIFT) |∂ mean z²/∂θ| with the mean over items and outputs",
                 effect="batch: gradients of items cancel and the mean over outputs divides by their number, so importance is many times "
-                "smaller and the penalty hardly holds",
+                "smaller and the penalty has hardly any effect",
                 implicit=True,
             ),
         ),

@@ -30,7 +30,7 @@ _CENTRES_ONLY = Hyperparameter(
 )
 
 _ER_GNN = (
-    Hyperparameter(name="per_class", default=10, minimum=1, doc="nodes to keep per class"),
+    Hyperparameter(name="per_class", default=10, minimum=1, doc="number of nodes to store per class"),
     Hyperparameter(
         name="sampler",
         default="cm",
@@ -38,7 +38,9 @@ _ER_GNN = (
         doc="nearest to the class mean (mf), coverage maximisation (cm), on embeddings (+), or random",
     ),
     Hyperparameter(name="distance", default=0.5, minimum=0, doc="radius d of coverage maximisation"),
-    Hyperparameter(name="candidates", default=1000, minimum=1, doc="most nodes per class that coverage maximisation considers"),
+    Hyperparameter(
+        name="candidates", default=1000, minimum=1, doc="maximum number of nodes per class that coverage maximisation considers"
+    ),
     Hyperparameter(name="swap_weights", default=False, doc="as implemented by BeGin: (1 - β) L + β L_B"),
     Hyperparameter(name="neighbourhood", default=False, doc="as implemented by BeGin: replayed nodes are embedded in the current graph"),
 )
@@ -80,8 +82,8 @@ REHEARSAL = (
             Hyperparameter(
                 name="as_begin",
                 default=False,
-                doc="as implemented by BeGin: the encoder keeps its batch norm, classes weigh by their size, condensed features are free "
-                "in length, and losses of items are weighted by the task's size",
+                doc="as implemented by BeGin: the encoder keeps its batch norm, classes are weighted by their size, condensed features are "
+                "free in length, and losses of items are weighted by the task's size",
                 effect="true: condensed features grow far beyond real ones, and accuracies become lower",
             ),
         ),
@@ -108,7 +110,7 @@ REHEARSAL = (
                 minimum=1,
                 doc="condensed items per task, at most an equal share of the scenario's budget, at least one per class",
             ),
-            Hyperparameter(name="encoders", default=100, minimum=1, doc="encoders drawn to condense a task"),
+            Hyperparameter(name="encoders", default=100, minimum=1, doc="number of random encoders used to condense a task"),
             Hyperparameter(
                 name="steps",
                 default=10,
@@ -116,22 +118,22 @@ REHEARSAL = (
                 doc="steps with each encoder; they do not count as the protocol's epochs",
                 effect="more encoders or steps: condensed items represent the task better, at a proportional cost",
             ),
-            Hyperparameter(name="width", default=4096, minimum=1, doc="units of an encoder"),
-            Hyperparameter(name="hops", default=1, minimum=0, doc="propagation steps before an encoder"),
+            Hyperparameter(name="width", default=4096, minimum=1, doc="number of units of an encoder"),
+            Hyperparameter(name="hops", default=1, minimum=0, doc="number of propagation steps before an encoder"),
             Hyperparameter(
                 name="feature_lr",
                 default=1e-3,
                 minimum=0,
                 doc="learning rate of the condensed items' features (Adam)",
-                effect="larger: features move further from those of the real items at which they start",
+                effect="larger: features move further from those of the real items they start from",
             ),
             Hyperparameter(
                 name="confidence",
                 default=0.0,
                 minimum=0,
                 maximum=1,
-                doc="least softmax output with which an unlabelled item counts as an item of its predicted class",
-                effect="larger: fewer unlabelled items, of which more are of the class that they count for",
+                doc="minimum softmax output for an unlabelled item to count as an item of its predicted class",
+                effect="larger: fewer unlabelled items, but more of them belong to their predicted class",
             ),
         ),
     ),
@@ -155,21 +157,22 @@ REHEARSAL = (
                 name="per_class",
                 default=60,
                 minimum=1,
-                doc="synthetic items per class of a task; where the scenario has a budget, at most an equal share of it",
+                doc="synthetic items per class of a task; if the scenario has a budget, at most an equal share of it",
             ),
             Hyperparameter(
                 name="draws",
                 default=900,
                 minimum=1,
-                doc="steps that learn a task's synthetic items, each on newly drawn weights; they do not count as the protocol's epochs",
-                effect="more: items give the gradients of real ones better, at a proportional cost",
+                doc="number of steps that learn a task's synthetic items, each with new random weights; they do not count as epochs of "
+                "the protocol",
+                effect="more: items reproduce the gradients of real ones better, at a proportional cost",
             ),
             Hyperparameter(
                 name="feature_lr",
                 default=1e-4,
                 minimum=0,
                 doc="learning rate of the synthetic items' features (Adam)",
-                effect="larger: features move further from those of the real items at which they start; 0: real items are replayed",
+                effect="larger: features move further from those of the real items they start from; 0: real items are replayed",
             ),
             Hyperparameter(name="hops", default=2, minimum=0, doc="propagation steps k of the SGC whose gradients are matched"),
             Hyperparameter(
@@ -182,8 +185,9 @@ REHEARSAL = (
                 name="tau",
                 default=1.0,
                 minimum=0,
-                doc="strength τ of the debiasing: outputs are trained with τ log π added, π the classes' shares in task and memory",
-                effect="larger: rare classes, as those of the memory, are predicted more often; 0: the usual cross-entropy",
+                doc="strength τ of the debiasing: outputs are trained with τ log π added, where π are the class shares in the task and "
+                "the memory",
+                effect="larger: rare classes, such as those in the memory, are predicted more often; 0: the usual cross-entropy",
             ),
         ),
     ),
@@ -199,7 +203,10 @@ REHEARSAL = (
         needs=("task-boundaries",),
         hyperparameters=(
             Hyperparameter(
-                name="memory", default=500, minimum=1, doc="items to keep from all past tasks together, at most the scenario's budget"
+                name="memory",
+                default=500,
+                minimum=1,
+                doc="total number of items to store from all past tasks, at most the scenario's budget",
             ),
             Hyperparameter(name="replayed", default=250, minimum=1, doc="maximum number of memory items to replay with a task"),
             Hyperparameter(
@@ -249,14 +256,14 @@ REHEARSAL = (
                 default=0.1,
                 minimum=0,
                 doc="weight α of the distance to stored outputs; the paper searches 0.1, 0.2, 0.5",
-                effect="larger: outputs of kept items change less, which slows down forgetting and learning",
+                effect="larger: outputs of stored items change less, which slows down both forgetting and learning",
             ),
             Hyperparameter(
                 name="beta",
                 default=0.5,
                 minimum=0,
                 doc="weight β of the loss on stored labels; the paper searches 0.5 and 1; 0 = DER",
-                effect="larger: stored labels count more, which corrects stored outputs of a model that knew little",
+                effect="larger: stored labels count more, which corrects outputs stored by a poorly trained model",
             ),
             NEIGHBOURHOOD,
         ),
@@ -313,7 +320,7 @@ REHEARSAL = (
                 default=1.0,
                 minimum=0,
                 doc="weight λ of the squared MMD between stored nodes in the graph before and now; 0 = er-gnn",
-                effect="larger: embeddings depend less on neighbours that arrive; no effect where the graph does not grow",
+                effect="larger: embeddings depend less on arriving neighbours; no effect if the graph does not grow",
             ),
             Hyperparameter(
                 name="kernel",
@@ -423,17 +430,18 @@ REHEARSAL = (
                 name="per_class",
                 default=400,
                 minimum=1,
-                doc="rows to keep per class, at most an equal share of the scenario's budget for every task",
-                effect="more: less forgetting, and F floats each; on small datasets 400 is everything",
+                doc="rows to store per class, at most an equal share of the scenario's budget for every task",
+                effect="more: less forgetting, at F floats per row; on small datasets, 400 rows are all items",
             ),
             Hyperparameter(
                 name="sampler",
                 default="degree",
                 choices=("degree", "coverage", "uniform"),
-                doc="what the probability of a row is in proportion to: in-degree (the authors' default), nodes within k hops, or nothing",
-                effect="degree and coverage: the memory stands for more nodes, and favours hubs",
+                doc="what the probability of storing a row is proportional to: in-degree (the authors' default), number of nodes within "
+                "k hops, or nothing",
+                effect="degree and coverage: the memory represents more nodes, and favours hubs",
             ),
-            Hyperparameter(name="hops", default=2, minimum=1, doc="steps k of the propagation", effect="more: smoother features"),
+            Hyperparameter(name="hops", default=2, minimum=1, doc="number k of propagation steps", effect="more: smoother features"),
             Hyperparameter(
                 name="restart",
                 default=0.05,
@@ -442,7 +450,9 @@ REHEARSAL = (
                 doc="share α of a node's own features in each step; 0 = S^kX",
                 effect="larger: less smoothing",
             ),
-            Hyperparameter(name="width", default=256, minimum=1, doc="hidden units of the network", effect="more: a finer boundary"),
+            Hyperparameter(
+                name="width", default=256, minimum=1, doc="number of hidden units of the network", effect="more: a finer boundary"
+            ),
             Hyperparameter(
                 name="as_authors",
                 default=False,
@@ -478,7 +488,7 @@ REHEARSAL = (
                 default=0.1,
                 minimum=0,
                 doc="weight λ_r of predicting which items share a class",
-                effect="larger: synthesised embeddings of a class lie closer together",
+                effect="larger: synthesised embeddings of a class are closer together",
             ),
             Hyperparameter(
                 name="kl",

@@ -13,7 +13,7 @@ NEIGHBOURHOOD = Hyperparameter(
     name="neighbourhood",
     default=False,
     doc="embed replayed items in the current graph instead of in isolation",
-    effect="true: replayed items see their neighbours again, which a memory of features alone does not store",
+    effect="true: replayed items see their neighbours, which a memory of features alone does not store",
 )
 FISHER = Hyperparameter(
     name="fisher",
@@ -27,7 +27,7 @@ IMPORTANCE_MODE = Hyperparameter(
     default="evaluation",
     choices=("evaluation", "training"),
     doc="mode of the network while importance is estimated: evaluation, or (as implemented by CGLB at graph level) training",
-    effect="training: dropout applies, and batch norm takes the items' own statistics, through which part of each gradient cancels, so "
+    effect="training: dropout applies, and batch norm uses the items' own statistics, which cancels part of each gradient, so "
     "less is protected; no difference without dropout and batch norm",
     implicit=True,
 )
@@ -37,6 +37,6 @@ MEMORY = Hyperparameter(
     name="memory",
     default=100,
     minimum=1,
-    doc="total number of items to keep when the scenario sets no budget (scenario.memory_budget)",
-    effect="more items: more rehearsal and less forgetting; no effect when the scenario sets a budget",
+    doc="total number of items to store if the scenario sets no budget (scenario.memory_budget)",
+    effect="more items: more rehearsal and less forgetting; no effect if the scenario sets a budget",
 )

@@ -87,7 +87,7 @@ CSBM_HYPERPARAMETERS = (
 
 GROWING_HYPERPARAMETERS = (
     Hyperparameter(name="years", default=6, minimum=1, doc="years in which nodes arrive; new classes are among them up to the middle"),
-    Hyperparameter(name="domains", default=5, minimum=1, doc="domains that nodes are from, at random"),
+    Hyperparameter(name="domains", default=5, minimum=1, doc="number of domains; each node belongs to a random one"),
     Hyperparameter(
         name="drift",
         default=0.5,
@@ -268,7 +268,7 @@ DATASETS: tuple[DatasetSpec, ...] = (
                 name="min_per_part",
                 default=0,
                 minimum=0,
-                doc="remove classes with fewer nodes in any part of the official split and renumber the rest; BeGin: 10",
+                doc="remove classes with fewer nodes than this in any part of the official split and renumber the rest; BeGin: 10",
             ),
         ),
     ),

@@ -14,7 +14,7 @@ _FRAMES = Hyperparameter(
     name="frames",
     default=52,
     minimum=1,
-    doc="frames of an input; sequences are resampled to this number",
+    doc="number of frames of an input; sequences are resampled to this number",
     effect="more frames: finer motion, more features per joint, and a first layer that grows with them",
 )
 _AUGMENTATION = Hyperparameter(
@@ -24,7 +24,7 @@ _AUGMENTATION = Hyperparameter(
     doc="views = in every epoch of training another view (rotations about x and y) and another random sample of frames; none = training "
     "inputs are prepared as queries are",
     effect="views: slower fitting, less overfitting, and view-independent features; none: every epoch sees the same inputs, which are "
-    "fitted fast and overfitted",
+    "fitted quickly and overfitted",
 )
 _MAX_ANGLE = Hyperparameter(
     name="max_angle",
@@ -54,12 +54,12 @@ MOTION_HYPERPARAMETERS = (
         name="noise",
         default=1.0,
         minimum=0,
-        doc="how much sequences of a class differ: own amplitudes as large as those that all motions share, and in every frame a jitter of "
-        "a fifth of a bone, at 1",
+        doc="how much sequences of a class differ: at 1, sequence amplitudes as large as those shared by all motions, and in every frame a "
+        "jitter of a fifth of a bone",
         effect="more noise: classes are harder to tell apart; at 1 a linear classifier is right about three times in four",
     ),
     Hyperparameter(
-        name="seed", default=0, minimum=0, doc="seed of all motions and sequences", effect="other motions of the same difficulty"
+        name="seed", default=0, minimum=0, doc="seed of all motions and sequences", effect="different motions of the same difficulty"
     ),
 )
 
@@ -116,14 +116,14 @@ DATASETS: tuple[DatasetSpec, ...] = (
                 default=10,
                 minimum=1,
                 maximum=NTU_CLASSES,
-                doc="number of classes to use, from the first one on",
+                doc="number of classes to use, starting with the first",
                 effect="more classes: more tasks, or larger ones",
             ),
             Hyperparameter(
                 name="source",
                 default="prepared",
                 choices=("prepared", "raw"),
-                doc="prepared = NTU60_CS.npz as the skeleton-based literature shares it (denoised, centred, padded to 300 frames); raw = "
+                doc="prepared = NTU60_CS.npz as shared in the skeleton-based literature (denoised, centred, padded to 300 frames); raw = "
                 ".skeleton files, the two persons who move most",
                 effect="prepared: sequences are cleaned and results comparable with the literature; raw: noise and spurious persons stay",
             ),
