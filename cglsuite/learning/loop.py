@@ -42,7 +42,7 @@ def _undecorated(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 class FusedAdam(Adam):
-    """Fused Adam that avoids importing torch's compiler, which takes every process a second.
+    """Fused Adam that avoids importing torch's compiler, which would take one second per process.
 
     Results and state are bit-identical to :class:`torch.optim.Adam` with ``fused=True``. Hooks and gradient scaling are not supported.
 

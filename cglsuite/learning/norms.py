@@ -1,4 +1,4 @@
-"""How batch-norm running statistics, which can leak information between tasks, are handled across tasks."""
+"""Manage batch-norm running statistics, which can carry information from one task to another."""
 
 from __future__ import annotations
 

@@ -138,7 +138,7 @@ class Assembly(Stream):
 
 
 class TaskAssembly(Assembly, TaskStream):
-    """Base class for task streams over a dataset. Subclasses define the graphs and which groups are queried when."""
+    """Base class for task streams over a dataset. Subclasses define the graphs and the schedule of queries."""
 
     keeps_nodes = False
 

@@ -207,7 +207,7 @@ class _Nodes(NodeGraphs, TaskFreeAssembly):
         return self._asked_among(self.present, ids)
 
     def placed_validation(self, ids: Tensor) -> tuple[MessageGraph, Tensor]:
-        """Return the graph of all nodes, including validation nodes, which are not in training graphs, and the ids of ``ids`` in it."""
+        """Return the graph of all nodes, and the positions of ``ids`` in it. Training graphs do not contain validation nodes."""
         return self._asked_among(torch.cat([self.present, ids.unique()]), ids)
 
     def _asked_among(self, nodes: Tensor, ids: Tensor) -> tuple[MessageGraph, Tensor]:

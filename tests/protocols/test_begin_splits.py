@@ -65,7 +65,7 @@ def test_other_arrays_of_a_file(tmp_path: Path) -> None:
 
 
 def test_unknown_dataset() -> None:
-    with pytest.raises(UnknownNameError, match="dataset with a split of BeGin 'ogbn-arxif'.*'ogbn-arxiv'"):
+    with pytest.raises(UnknownNameError, match="dataset with a BeGin split 'ogbn-arxif'.*'ogbn-arxiv'"):
         begin_split(DataRoot(), "ogbn-arxif")
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 @dataclass(frozen=True, kw_only=True)
 class Numerics:
-    """All torch settings that can change the bits of a result.
+    """All torch settings that can change numerical results.
 
     Args:
         threads: threads per operation. deterministic: whether torch raises (``error``) or warns (``warn``) without a deterministic

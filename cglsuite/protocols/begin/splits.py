@@ -27,7 +27,7 @@ _NOTE = (
 
 
 class Residues(NamedTuple):
-    """How residues 0 to 9 map to parts: training below ``validation_from``, test from ``test_from`` on, and validation in between."""
+    """Maps residues 0 to 9 to parts: training below ``validation_from``, test from ``test_from`` on, and validation in between."""
 
     validation_from: int
     test_from: int
@@ -186,7 +186,7 @@ def with_begin_split(root: DataRoot, data: Data) -> Data:
 
 def _file(dataset: str) -> BeginFile:
     if dataset not in BEGIN_FILES:
-        raise UnknownNameError("dataset with a split of BeGin", dataset, BEGIN_FILES)
+        raise UnknownNameError("dataset with a BeGin split", dataset, BEGIN_FILES)
     return BEGIN_FILES[dataset]
 
 
