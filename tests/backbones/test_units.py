@@ -125,7 +125,7 @@ def test_attention_heads_belong_together_and_an_attention_head_is_refused() -> N
 
 
 def test_layers_that_are_not_known_are_refused() -> None:
-    with pytest.raises(NotApplicable, match=r"body\.0, a Tanh"):
+    with pytest.raises(NotApplicable, match=r"body\.0 is a Tanh"):
         StockBackbone([nn.Tanh()], 5, 3).units()
     with pytest.raises(NotApplicable, match="Backbone does not name its units"):
         Backbone().units()
