@@ -119,8 +119,8 @@ class Reservoir:
         """Draw ``n`` stored items (or all, if there are fewer) uniformly without replacement. Return ``None`` if the reservoir is empty.
 
         Args:
-            purpose: the generator's purpose. Within a task (task-free: within a batch), repeated calls with one purpose draw different
-                items.
+            purpose: the generator's purpose. Within a task (task-free: within a batch), calls with the same purpose continue the same
+                random sequence.
         """
         items = self.items
         return None if items is None else items.draw(n, self._context.generator(purpose))

@@ -36,9 +36,10 @@ class Batch:
         """Convert the items to a PyG ``Data``.
 
         Returns:
-            ``x`` float32 [N, F] dense and ``edge_index`` int64 [2, E]. Nodes also have ``train_mask`` bool [N] (the items) and ``y``, which
-            is -1 for all other nodes. Links have ``edge_label_index`` int64 [2, n] and ``edge_label``. Whole graphs have ``batch`` int64
-            [N], the graph of each node, and ``y`` [n]. ``y`` and ``edge_label`` are absent if the method may not see labels.
+            ``x`` float32 [N, F] dense and ``edge_index`` int64 [2, E]. For nodes, also ``train_mask`` bool [N] (the items) and ``y``, which
+            is -1 for all other nodes. For links, also ``edge_label_index`` int64 [2, n] and ``edge_label``. For whole graphs, also
+            ``batch`` int64 [N], the graph of each node, and ``y`` [n]. ``y`` and ``edge_label`` are absent if the method may not see
+            labels.
 
         Raises:
             SpecError: if the items do not consist of node features and edges (skeleton sequences).
