@@ -25,7 +25,8 @@ class Backbone(nn.Module):
     """Factors that scale hidden units, by the name of the units (:class:`cglsuite.backbones.Units`): float32 [width].
 
     They are applied after activation and dropout. Units without an entry are not scaled. Gates are set temporarily for a computation and
-    are not part of the model's state."""
+    are not part of the model's state.
+    """
 
     def __init__(self) -> None:
         super().__init__()
@@ -68,7 +69,7 @@ class Backbone(nn.Module):
     def edge_attention(self, graph: Any) -> Tensor:
         """Compute each node's attention over its in-neighbours and itself in the first message-passing layer.
 
-        The attention is computed without dropout, is differentiable, and is not computed by :meth:`encode`.
+        It is differentiable and computed without dropout. :meth:`encode` does not compute it.
 
         Returns:
             float32 [E', heads], one row per column of ``graph.edges_with_loops``. For each head, the rows with the same target sum to 1.

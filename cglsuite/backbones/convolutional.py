@@ -88,7 +88,8 @@ class ConvolutionalBackbone(Backbone):
     def edge_attention_from(self, graph: MessageGraph, embeddings: str) -> Tensor:
         """Compute the attention of the first convolution from ``embeddings``: float32 [E', heads].
 
-        A layer with built-in attention uses that instead."""
+        A layer with built-in attention uses that instead.
+        """
         first = self.body[0]
         if isinstance(first, GCNConv):
             return first.edge_attention_from(graph.features, graph, embeddings)

@@ -308,7 +308,8 @@ class Problem(ABC):
 def side_by_side(outputs: Tensor) -> tuple[Tensor, Tensor]:
     """Convert groups of outputs (bool [K, C] or [C]) to indices, padded to the size of the largest group: int64 [K, m].
 
-    Also return a mask of the indices that are not padding: bool [K, m]."""
+    Also return a mask of the indices that are not padding: bool [K, m].
+    """
     outputs = torch.atleast_2d(outputs)
     columns = outputs.to(torch.uint8).argsort(dim=1, descending=True, stable=True)[:, : int(outputs.sum(dim=1).max())]
     return columns, outputs.gather(1, columns)

@@ -75,7 +75,8 @@ class LinkProblem(NodeProblem):
         """Convert memory items to a labelled batch in the same order.
 
         Items stored by reference are in the view's graph, items with features are pairs of isolated nodes, and items with surroundings are
-        the centres of their stored subgraphs."""
+        the centres of their stored subgraphs.
+        """
         none = torch.empty(2, 0, dtype=torch.int64)
         if items.x is None:
             graph, ids = self._where(view), items.ids

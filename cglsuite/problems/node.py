@@ -79,7 +79,8 @@ class NodeProblem(Problem):
         """Convert memory items to a labelled batch in the same order.
 
         Items stored by reference are in the view's graph, items with features are isolated nodes, and items with surroundings are the
-        centres of their stored subgraphs."""
+        centres of their stored subgraphs.
+        """
         if items.x is None:
             graph, ids = self._where(view), items.ids
         elif isinstance(items.x, Pack):

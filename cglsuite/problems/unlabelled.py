@@ -31,7 +31,8 @@ class Unlabelled:
     def items(self, view: TaskView) -> Batch:
         """Return the view's items without labels: nodes with at least one neighbour, edges if items are pairs of nodes, or training graphs.
 
-        These include all nodes and edges that the method can see, not only the items of the task."""
+        These include all nodes and edges that the method can see, not only the items of the task.
+        """
         train = replace(view.train, y=None, tasks=None, allowed=view.task_outputs, cache={})
         graph = train.graph
         if isinstance(graph, GraphSet):
