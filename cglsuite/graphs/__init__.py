@@ -1,4 +1,4 @@
-"""Containers and pure functions for graphs: data, sparse products, partitions, orders, splits, edge policies and user files.
+"""Graph containers and pure functions for sparse products, splits, class orders, edge policies and user files.
 
 Importing this package does not import torch. Its names are loaded on first use.
 """

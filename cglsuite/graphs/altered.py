@@ -1,4 +1,4 @@
-"""Graphs derived from others: the same edges with other features, and the subgraph around random nodes."""
+"""Functions that derive graphs from other graphs: replace the features, or extract subgraphs around random nodes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from cglsuite.graphs.upload import uploaded
 
 
 def replaced(graph: Any, features: Tensor | SparseMatrix) -> Any:
-    """Return a message graph or set of graphs with new features. It shares its edges and operators with ``graph``.
+    """Return a copy of a message graph or set of graphs with new features. Edges and operators are shared with ``graph``.
 
     Gradients flow through dense features, so outputs can be differentiated with respect to them.
 
@@ -34,7 +34,7 @@ def replaced(graph: Any, features: Tensor | SparseMatrix) -> Any:
         raise SpecError(f"features have {features.shape[0]} rows; expected {graph.n_nodes}, one per node of the graph")
     described = getattr(type(graph), "features", None)
     if isinstance(described, property):
-        raise NotApplicable(f"{type(graph).__name__} computes its features; they cannot be replaced")
+        raise NotApplicable(f"{type(graph).__name__} computes its own features, so they cannot be replaced")
     made = object.__new__(type(graph))
     vars(made).update(vars(graph))
     vars(made).pop("dense", None)
@@ -43,7 +43,7 @@ def replaced(graph: Any, features: Tensor | SparseMatrix) -> Any:
 
 
 def graph_of_nodes(graphs: GraphSet) -> Tensor:
-    """Return the position of each node's graph: int64 [N]."""
+    """Return the index of the graph that each node belongs to: int64 [N]."""
     probe = torch.zeros(graphs.n_nodes, 1, device=graphs.device, requires_grad=True)
     with torch.enable_grad():
         numbered = graphs.pool(probe, "sum") * torch.arange(len(graphs), device=graphs.device, dtype=probe.dtype).unsqueeze(1)
@@ -54,8 +54,8 @@ def graph_of_nodes(graphs: GraphSet) -> Tensor:
 def subgraphs(graph: Any, keep: float, generator: torch.Generator) -> tuple[Any, Tensor]:
     """Extract the subgraph around a random node of a message graph, or of each graph in a set, by breadth-first search.
 
-    Nodes are taken by their distance from the start, at random among equal ones; where the search ends before enough are found,
-    the others are taken at random.
+    Nodes are selected in order of their distance from the start node, with ties broken at random. If the search reaches too few nodes, the
+    rest are drawn at random.
 
     Args:
         keep: fraction of each graph's nodes to keep, in (0, 1]. At least one node is kept.
@@ -72,7 +72,7 @@ def subgraphs(graph: Any, keep: float, generator: torch.Generator) -> tuple[Any,
         kept = _nearest(pack.edge_index, pack.node_start, keep, generator)
         return PackedGraphs(_induced(pack, kept), graph.device), uploaded(kept, graph.device)
     if not isinstance(graph, MessageGraph):
-        raise NotApplicable(f"{type(graph).__name__} has a layout of its own: no nodes can be left out")
+        raise NotApplicable(f"{type(graph).__name__} has a fixed layout, so nodes cannot be removed")
     edges = graph.edge_index.cpu()
     kept = _nearest(edges, torch.tensor([0, graph.n_nodes]), keep, generator)
     x = graph.rows(kept)
@@ -81,9 +81,9 @@ def subgraphs(graph: Any, keep: float, generator: torch.Generator) -> tuple[Any,
 
 
 def _nearest(edge_index: Tensor, node_start: Tensor, keep: float, generator: torch.Generator) -> Tensor:
-    """The kept nodes of graphs packed one after the other: int64 [m], ascending."""
+    """Select the nodes to keep from graphs packed one after the other: int64 [m], ascending."""
     if not 0 < keep <= 1:
-        raise SpecError(f"keep = {keep!r}; expected a share above 0 and at most 1")
+        raise SpecError(f"keep = {keep!r}; expected a fraction in (0, 1]")
     sizes = node_start.diff()
     n = int(node_start[-1])
     starts = node_start[:-1] + (torch.rand(len(sizes), generator=generator) * sizes).long().clamp(max=sizes - 1)
@@ -140,14 +140,14 @@ def _induced(pack: Pack, kept: Tensor) -> Pack:
 
 
 def permuted_rows(features: Tensor | SparseMatrix, order: Tensor) -> Tensor | SparseMatrix:
-    """Return the rows ``order`` (int64 [m]) of dense or sparse features, on the same device."""
+    """Select the rows ``order`` (int64 [m]) of dense or sparse features, on the same device."""
     if isinstance(features, Tensor):
         return features[uploaded(order, features.device)]
     return SparseMatrix(features.rows(order), features.csr.device)
 
 
 def masked_rows(features: Tensor | SparseMatrix, kept: Tensor) -> Tensor | SparseMatrix:
-    """Return the features with rows set to 0 where ``kept`` (bool [N], on the CPU) is false."""
+    """Set the feature rows for which ``kept`` (bool [N], on the CPU) is false to 0."""
     if isinstance(features, Tensor):
         return features * uploaded(kept, features.device).unsqueeze(1).to(features.dtype)
     rows = scipy_features(features.csr.cpu())

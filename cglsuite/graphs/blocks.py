@@ -1,4 +1,4 @@
-"""Block-diagonal matrices of packed graphs and message graphs, assembled from precomputed blocks without sorting or conversion."""
+"""Block-diagonal matrices for packed graphs and message graphs, assembled from precomputed blocks without sorting or conversion."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from cglsuite.graphs.sparse import SparseMatrix, _csr
 
 
 class BlockDiagonal:
-    """A block-diagonal matrix with one block per graph of a pack. Selecting graphs costs time linear in their entries.
+    """A block-diagonal matrix with one block per graph of a pack. Selecting graphs takes time linear in their number of entries.
 
     Args:
         whole: [N, N], on the CPU, without entries between two graphs.
@@ -28,7 +28,7 @@ class BlockDiagonal:
         self._entry_start = self._rows.crow_indices()[node_start]
 
     def take(self, ids: Tensor, device: str | torch.device) -> SparseMatrix:
-        """Return the block-diagonal matrix of the graphs ``ids`` (int64 [m]), equal to the matrix of a pack of only these graphs."""
+        """Return the block-diagonal matrix of the graphs ``ids`` (int64 [m]). It equals the matrix of a pack with only these graphs."""
         nodes, node_begins = ranges(self._node_start, ids)
         entries, entry_begins = ranges(self._entry_start, ids)
         per_graph = entry_begins.diff()
@@ -47,7 +47,7 @@ class BlockDiagonal:
 
 
 def members(node_start: Tensor, device: str | torch.device) -> SparseMatrix:
-    """Membership of nodes in graphs: float32 [n, N], 1 if a node belongs to a graph; ``node_start`` is int64 [n + 1]."""
+    """Build the graph-by-node membership matrix: float32 [n, N], 1 where the node belongs to the graph; ``node_start`` is int64 [n + 1]."""
     n, n_nodes = len(node_start) - 1, int(node_start[-1])
     nodes, ones = torch.arange(n_nodes + 1), torch.ones(n_nodes)
     graph_of = torch.arange(n).repeat_interleave(node_start.diff())
@@ -57,10 +57,10 @@ def members(node_start: Tensor, device: str | torch.device) -> SparseMatrix:
 
 
 class SideBySide(MessageGraph):
-    """Several message graphs as one graph without edges between them. Prepared operators are combined on their device.
+    """The disjoint union of several message graphs as a single message graph. Prepared operators are combined on their device.
 
     Args:
-        parts: at least one graph; all on one device, with the same number of features, all dense or all sparse.
+        parts: one or more graphs on the same device, with the same number of features, either all dense or all sparse.
     """
 
     def __init__(self, parts: Sequence[MessageGraph]) -> None:
@@ -78,12 +78,12 @@ class SideBySide(MessageGraph):
 
     @cached_property
     def edge_index(self) -> Tensor:
-        """The edges of all parts in sequence: int64 [2, E]."""
+        """The concatenated edges of all parts: int64 [2, E]."""
         return torch.cat([g.edge_index + start for g, start in zip(self._parts, self.starts, strict=False)], dim=1)
 
     @cached_property
     def edges_with_loops(self) -> Tensor:
-        """The parts' edges without self-loops in sequence, followed by one self-loop per node: int64 [2, E']."""
+        """The concatenated edges of all parts without self-loops, followed by one self-loop per node: int64 [2, E']."""
         proper = [g.edges_with_loops[:, : -g.n_nodes] + start for g, start in zip(self._parts, self.starts, strict=False)]
         return torch.cat([*proper, torch.arange(self.n_nodes, device=self.device).expand(2, -1)], dim=1)
 

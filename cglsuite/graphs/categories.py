@@ -1,4 +1,4 @@
-"""Categorical columns as one-hot indicators: a linear layer on them is a sum of embeddings, one per column."""
+"""One-hot encoding of categorical columns. A linear layer applied to it sums one embedding per column."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from cglsuite.graphs.message import torch_csr
 
 
 def one_hot(columns: Tensor, sizes: Sequence[int], name: str, *, sparse: bool = True) -> Tensor:
-    """One indicator per category, with columns concatenated: ``one_hot(x) @ W`` is ``Σ_k W_k[x_k]``, a sum of embeddings.
+    """One-hot encode categorical columns and concatenate them. ``one_hot(x) @ W`` is ``Σ_k W_k[x_k]``, a sum of embeddings.
 
-    This is OGB's encoder of atoms and bonds (Hu et al. 2020): W stacks the embedding tables W_k.
+    This is OGB's encoder for atoms and bonds (Hu et al. 2020), where W stacks the embedding tables W_k.
 
     Args:
-        columns: int64 [n, K], category ids. sizes: number of categories of each of the K columns.
+        columns: int64 [n, K], category ids. sizes: number of categories in each of the K columns.
         name: the dataset's name, used in error messages.
         sparse: whether to return CSR (for node features) or dense (for edge features).
 
@@ -27,7 +27,7 @@ def one_hot(columns: Tensor, sizes: Sequence[int], name: str, *, sparse: bool = 
         float32 [n, Σ sizes] with K ones per row.
 
     Raises:
-        DataError: wrong dtype or shape, or a category outside 0..size-1 of its column.
+        DataError: the dtype or shape is wrong, or a category is outside its column's range 0..size-1.
 
     Example:
         >>> one_hot(torch.tensor([[1, 0], [0, 2]]), (2, 3), "bonds", sparse=False).tolist()

@@ -1,4 +1,4 @@
-"""Whole graphs as items: sets of graphs that a model processes in one pass, and datasets of graphs."""
+"""Graph-level data: sets of graphs that a model processes in one pass, and datasets whose items are graphs."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ Pooling = Literal["sum", "mean", "max"]
 
 
 class GraphSet(ABC):
-    """n graphs as model input: one disjoint union of all nodes, in an order that the implementation chooses.
+    """A batch of n graphs as model input: their disjoint union, with nodes in an implementation-defined order.
 
     Graph layers see a message graph (``features``, ``propagate``, ``edges_with_loops``, ``n_nodes``, ``device``); :meth:`pool` maps node
-    rows to graph rows. Labels and graphs outside the set are not reachable from here.
+    rows to graph rows. Labels and graphs outside the set are not accessible from this object.
     """
 
     features: Tensor | SparseMatrix
@@ -89,11 +89,11 @@ class GraphSet(ABC):
 
     @abstractmethod
     def take(self, ids: Tensor) -> Self:
-        """Return the graphs at positions ``ids`` (int64 [m]), without any data from the other graphs."""
+        """Return the graphs at positions ``ids`` (int64 [m]). The result contains no data from other graphs."""
 
     @abstractmethod
     def merged(self, others: Sequence[Self]) -> Self:
-        """Concatenate this set's graphs and the graphs of ``others``."""
+        """Return a set with the graphs of this set followed by those of ``others``."""
 
     def epoch(self, number: int) -> Self:
         """Return the training graphs for epoch ``number`` (0-based), augmented if the dataset uses augmentation."""
@@ -101,7 +101,7 @@ class GraphSet(ABC):
 
     @abstractmethod
     def payload(self) -> dict[str, Tensor]:
-        """The CPU tensors with which a memory stores these graphs; :meth:`rebuilt` is the inverse."""
+        """The CPU tensors in which a replay memory stores these graphs; :meth:`rebuilt` is the inverse."""
 
     @abstractmethod
     def rebuilt(self, payload: Mapping[str, Tensor]) -> Self:
@@ -139,16 +139,16 @@ class GraphData:
 
     Args:
         items: the graphs.
-        y: int64 [N], class ids in ``0..n_classes-1``, -1 for unlabelled graphs; bool [N, C] for multi-label graphs; float32 [N, C] for real
-            targets.
+        y: int64 [N], class ids in ``0..n_classes-1``, or -1 for unlabelled graphs; bool [N, C] for multi-label graphs; float32 [N, C] for
+            regression targets.
         n_classes: number of outputs C.
-        known: bool [N, C], which labels of a multi-label graph are known. With ``None``, all labels are known for any graph with a label.
+        known: bool [N, C], which labels of a multi-label graph are known. With ``None``, all labels of a graph with any label are known.
         official_split: int8 [N] with 0 training, 1 validation, 2 test, -1 unused; ``None`` if the source has no split.
         keys: additional int64 [N] attributes by name, such as ``subject``.
         notes: counts to report in a record, such as the number of degenerate items.
 
     Raises:
-        DataError: inconsistent shapes, labels out of range, or a target that is not finite.
+        DataError: shapes are inconsistent, labels are out of range, or a target is not finite.
     """
 
     items: GraphSource
@@ -166,7 +166,9 @@ class GraphData:
         check_label_range(self.name, self.y, self.n_classes)
         known = self.known
         if known is not None and (known.dtype != torch.bool or known.shape != self.y.shape or self.y.dtype != torch.bool):
-            raise DataError(f"{self.name}: known is {known.dtype} {list(known.shape)}; expected bool like y, for multi-label graphs")
+            raise DataError(
+                f"{self.name}: known is {known.dtype} {list(known.shape)}; expected bool with the shape of y (multi-label graphs only)"
+            )
         for label, value in {"y": self.y, "official_split": self.official_split, **self.keys}.items():
             if value is not None and value.shape[:1] != (n,):
                 raise DataError(f"{self.name}: {label} has shape {list(value.shape)}; expected [{n}], one entry per graph")

@@ -17,15 +17,15 @@ _KINDS = {(torch.int64, 1): "single", (torch.bool, 2): "multi", (torch.float32, 
 
 
 def label_kind(y: Tensor) -> str:
-    """``single`` (int64 [N]), ``multi`` (bool [N, C]) or ``real`` (float32 [N, C])."""
+    """Return the kind of labels: ``single`` (int64 [N]), ``multi`` (bool [N, C]) or ``real`` (float32 [N, C])."""
     return _KINDS[y.dtype, y.dim()]
 
 
 def labelled_items(y: Tensor, known: Tensor | None) -> Tensor:
     """Return which items may belong to a task: bool [N].
 
-    Items with a class (int64 [N], -1 = none), with real targets, or with any known label. If ``known`` (bool [N, C]) is not given, a
-    multi-label item without any label counts as unlabelled.
+    These are the items with a class (int64 [N], -1 = none), with regression targets, or with at least one known label. If ``known`` (bool
+    [N, C]) is not given, a multi-label item without any label counts as unlabelled.
     """
     if known is not None:
         return known.any(dim=1)
@@ -34,10 +34,10 @@ def labelled_items(y: Tensor, known: Tensor | None) -> Tensor:
 
 
 def check_label_form(name: str, y: Tensor, n_classes: int, *, real: bool = False) -> None:
-    """Check that labels are int64 [N] or bool [N, C], or float32 [N, C] if ``real`` targets are allowed.
+    """Check that labels are int64 [N] or bool [N, C], or float32 [N, C] if regression targets are allowed (``real``).
 
     Raises:
-        DataError: wrong dtype, shape or number of columns, or a target that is not finite. The message contains ``name``.
+        DataError: the dtype, shape or number of columns is wrong, or a target is not finite. The message contains ``name``.
     """
     kind = _KINDS.get((y.dtype, y.dim()))
     if kind is None or (kind == "real" and not real):
@@ -49,7 +49,7 @@ def check_label_form(name: str, y: Tensor, n_classes: int, *, real: bool = False
     if kind == "real" and bool((bad := ~torch.isfinite(y).all(dim=1)).any()):
         raise DataError(
             f"{name}: {int(bad.sum())} targets are NaN or infinite, the first at item {int(bad.nonzero()[0])}; "
-            "leave such items out in the loader"
+            "remove these items in the loader"
         )
 
 
@@ -70,13 +70,13 @@ class NodeData:
     Args:
         x: float32 [N, F], dense or sparse CSR.
         edge_index: int64 [2, E], sources in row 0 and targets in row 1.
-        y: int64 [N], class ids in ``0..n_classes-1``, -1 for unlabelled nodes; or bool [N, C] for multi-label nodes.
+        y: int64 [N], class ids in ``0..n_classes-1``, or -1 for unlabelled nodes; bool [N, C] for multi-label nodes.
         n_classes: number of classes C.
         official_split: int8 [N] with 0 training, 1 validation, 2 test, -1 unused; ``None`` if the source has no split.
         keys: additional int64 [N] attributes by name, such as ``year``.
 
     Raises:
-        DataError: inconsistent shapes, NaN or infinite features, or labels or edges out of range.
+        DataError: shapes are inconsistent, features are NaN or infinite, or labels or edges are out of range.
     """
 
     x: Tensor
@@ -109,11 +109,12 @@ class NodeData:
             else:
                 row = position // self.x.shape[1]
             raise DataError(
-                f"{self.name}: {int(bad.sum())} NaN or infinite feature values, the first at node {row}; "
-                "expected finite features: repair the file or impute them in the loader"
+                f"{self.name}: {int(bad.sum())} feature values are NaN or infinite, the first at node {row}; "
+                "fix the file, or "
+                "impute the values in the loader"
             )
         if self.edge_index.numel() and (int(self.edge_index.min()) < 0 or int(self.edge_index.max()) >= n):
-            raise DataError(f"{self.name}: an edge names a node outside 0..{n - 1}")
+            raise DataError(f"{self.name}: an edge refers to a node outside 0..{n - 1}")
         check_label_range(self.name, self.y, self.n_classes)
         for label, value in {"official_split": self.official_split, **self.keys}.items():
             if value is not None and value.shape[:1] != (n,):
@@ -134,7 +135,7 @@ class NodeData:
 
     @property
     def known(self) -> Tensor | None:
-        """Always ``None``: all labels of a node are known."""
+        """Always ``None``, because all labels of a node are known."""
         return None
 
     @property
@@ -144,7 +145,7 @@ class NodeData:
 
     @property
     def n_items(self) -> int:
-        """Number of items. The items are nodes."""
+        """Number of items, which are nodes."""
         return self.n_nodes
 
     @property

@@ -1,4 +1,4 @@
-"""Sparsified ego graphs: a small separate graph per centre node, from which the node's output can be computed."""
+"""Sparsified ego graphs: one small graph per centre node, sufficient to compute the node's output."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ Ranking = Callable[[MessageGraph, NDArray[np.int64], NDArray[np.int64]], NDArray
 
 
 def ego_graphs(graph: MessageGraph, centres: Tensor, fan_out: Sequence[int], ranking: Ranking) -> Pack:
-    """Extract an ego graph with few neighbours per node for each centre, large enough for a network of ``len(fan_out)`` layers.
+    """Extract a sparse ego graph for each centre, sufficient for a network of ``len(fan_out)`` layers.
 
-    Starting from a centre, every newly reached node keeps the k in-edges of lowest ``ranking`` (all if there are fewer; ties go to the
-    lower node id). ``fan_out[i]`` is the k of layer i counted from the input, as in ``sample_neighbours``, but
-    each centre has its own graph.
+    Starting from a centre, every newly reached node keeps the k in-edges with the lowest ``ranking``, or all in-edges if there are fewer
+    than k. Ties go to the lower node id. ``fan_out[i]`` is the k of layer i counted from the input, as in ``sample_neighbours``, but each
+    centre has its own graph.
 
     Args:
         centres: int64 [n], nodes of ``graph``.
 
     Returns:
-        n graphs with their features. The first node of each is its centre; the others follow hop by hop, ascending within a hop.
+        n graphs with their features. The first node of each graph is its centre. The others are ordered by hop, and by id within a hop.
     """
     pointers, sources = graph.in_neighbours
     n_nodes, n = graph.n_nodes, int(centres.numel())
@@ -51,7 +51,7 @@ def ego_graphs(graph: MessageGraph, centres: Tensor, fan_out: Sequence[int], ran
 
 
 def _first_of_each(rows: Any, degrees: Any, rank: Any, k: int) -> Any:
-    """Positions of the k lowest ranks in each row, ascending. ``rows`` is ascending; row i has ``degrees[i]`` entries."""
+    """Return the ascending positions of the k lowest ranks in each row. ``rows`` is ascending; row i has ``degrees[i]`` entries."""
     order = np.lexsort((rank, rows))
     place = np.arange(len(rows)) - np.repeat(np.cumsum(degrees) - degrees, degrees)
     return np.sort(order[place < k])

@@ -1,12 +1,12 @@
-"""Label homophily of edges, nodes and graphs, for single-label and multi-label nodes.
+"""Label homophily of edges, nodes and graphs with single-label or multi-label nodes.
 
 The label homophily of an edge is the Jaccard index of the label sets of its ends, ``h(u, v) = |Y_u ∩ Y_v| / |Y_u ∪ Y_v|`` (Zhao et al.,
-TMLR 2023 and 2024); that of a graph is the mean over its edges, that of a node the mean over its incident edges. ``outputs`` selects the
-labels that count: the task's in task-IL, those seen so far in class-IL.
+TMLR 2023 and 2024). The homophily of a graph is the mean over its edges, and the homophily of a node is the mean over its incident edges.
+``outputs`` selects the labels that count: the labels of the task in task-IL, or the labels seen so far in class-IL.
 
-Conventions: if neither end has a label that counts (0/0), the value is NaN and the edge is left out of every mean. An edge counts as often
-as ``edge_index`` lists it, so listing every edge in both directions does not change the homophily. Self-loops are the exception: their
-value is 1, and they are listed only once. Remove them, or take the columns with ``source <= target``.
+Conventions: if neither end has a label that counts (0/0), the value is NaN and the edge is excluded from every mean. An edge counts as
+often as it appears in ``edge_index``, so listing every edge in both directions does not change the homophily. Self-loops are the exception:
+their value is 1, and they are listed only once. Remove them, or use only the columns with ``source <= target``.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ _CHUNK_EDGES = 1 << 18  # chunks fit in the processor's cache
 
 
 def edge_homophily(y: Tensor, edge_index: Tensor, outputs: Tensor | None = None) -> Tensor:
-    """The Jaccard index of the label sets of each edge's two ends.
+    """Compute the Jaccard index of the label sets of each edge's two ends.
 
-    Label sets are packed into bits and edges processed in chunks, so temporary memory does not grow with E·C.
+    Label sets are packed into bits and edges are processed in chunks, so temporary memory does not grow with E·C.
 
     Args:
         y: bool [N, C], or int64 [N] with -1 for unlabelled nodes.
@@ -61,14 +61,14 @@ def edge_homophily(y: Tensor, edge_index: Tensor, outputs: Tensor | None = None)
 
 
 def graph_homophily(y: Tensor, edge_index: Tensor, outputs: Tensor | None = None) -> float:
-    """The mean of ``edge_homophily`` over all edges where it is defined; NaN if there are none. Same arguments and errors."""
+    """Compute the mean of ``edge_homophily`` over the edges where it is defined; NaN if there are none. Same arguments and errors."""
     return float(edge_homophily(y, edge_index, outputs).nanmean())
 
 
 def node_homophily(y: Tensor, edge_index: Tensor, outputs: Tensor | None = None) -> Tensor:
-    """The mean of ``edge_homophily`` over each node's incident edges, in either direction.
+    """Compute the mean of ``edge_homophily`` over each node's incident edges, in either direction.
 
-    Same arguments and errors as ``edge_homophily``.
+    Arguments and errors are the same as for ``edge_homophily``.
 
     Returns:
         float64 [N], NaN if no incident edge has a value, for example at isolated nodes.
@@ -91,18 +91,18 @@ def _check(y: Tensor, outputs: Tensor | None) -> None:
             f"outputs is {outputs.dtype} {list(outputs.shape)}; expected bool [{y.shape[1] if several else 'C'}], one per label"
         )
     if single and y.numel() and int(y.max()) >= outputs.numel():
-        raise DataError(f"y holds label {int(y.max())}, but outputs covers only labels 0..{outputs.numel() - 1}")
+        raise DataError(f"y contains label {int(y.max())}, but outputs covers only labels 0..{outputs.numel() - 1}")
 
 
 def _counting(y: Tensor, outputs: Tensor | None) -> np.ndarray:
-    """One label per node, -1 for labels that do not count."""
+    """Replace the labels that do not count by -1."""
     if outputs is not None:
         y = torch.where((y >= 0) & outputs[y.clamp(min=0)], y, -1) if outputs.numel() else torch.full_like(y, -1)
     return y.numpy()
 
 
 def _packed(y: Tensor) -> np.ndarray:
-    """The label sets as bits: uint64 [ceil(C / 64), N]."""
+    """Pack the label sets into bits: uint64 [ceil(C / 64), N]."""
     n, c = y.shape
     words = -(-c // 64)
     out = np.zeros((n, words * 8), dtype=np.uint8)

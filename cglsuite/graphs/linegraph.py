@@ -1,6 +1,6 @@
 """Edge classification as node classification on the line graph.
 
-The nodes of the line graph ``L(G)`` are the undirected edges of G; two are adjacent if they share an end. With the incidence matrix
+The nodes of the line graph ``L(G)`` are the undirected edges of G. Two of them are adjacent if they share an end. With the incidence matrix
 ``B`` (nodes × edges), its adjacency is ``BᵀB - 2I``.
 """
 
@@ -16,15 +16,15 @@ from cglsuite.graphs.data import NodeData
 
 
 def line_graph(data: NodeData, edge_y: Tensor, n_classes: int | None = None, max_entries: int = 100_000_000) -> NodeData:
-    """The line graph of ``data`` as a node-level dataset.
+    """Build the line graph of ``data`` as a node-level dataset.
 
-    Edges are undirected, so their features are symmetric in the two ends: ``[x_u + x_v, |x_u - x_v|]``.
+    Edges are undirected, so the features of an edge are symmetric in its two ends: ``[x_u + x_v, |x_u - x_v|]``.
 
     Args:
-        data: the graph, its edges listed in one direction or in both; its node labels are not used.
+        data: the graph, with edges listed in one direction or both. Its node labels are not used.
         edge_y: the label of each column of ``data.edge_index``: int64 [E] (-1 = none), or bool [E, C]. A column, its reverse and its
             duplicates must have the same label.
-        n_classes: number of edge classes; ``None``: the largest label plus one, or C.
+        n_classes: number of edge classes. With ``None``, it is the largest label plus one, or C.
         max_entries: upper limit on the entries of ``BᵀB``, which take at least 16 bytes each in the resulting edge list.
 
     Returns:
@@ -32,7 +32,8 @@ def line_graph(data: NodeData, edge_y: Tensor, n_classes: int | None = None, max
         float32 [M, 2F] in the layout of ``data.x``. Edges are listed in both directions, sorted by (source, target).
 
     Raises:
-        DataError: wrong shape of ``edge_y``, contradictory labels, a self-loop, or a line graph larger than ``max_entries``.
+        DataError: ``edge_y`` has the wrong shape, an edge has contradictory labels, there is a self-loop, or the line graph exceeds
+            ``max_entries``.
 
     Example:
         >>> path = NodeData(x=torch.eye(3), edge_index=torch.tensor([[0, 1], [1, 2]]), y=torch.zeros(3, dtype=torch.int64), n_classes=1)
@@ -47,7 +48,7 @@ def line_graph(data: NodeData, edge_y: Tensor, n_classes: int | None = None, max
         hub = int(degree.argmax())
         raise DataError(
             f"{data.name}: the line graph of {u.numel()} edges has {entries} entries (the sum of squared degrees; node {hub} alone has "
-            f"{int(degree[hub])} edges), above the limit of {max_entries}: remove hubs, take fewer edges, or raise max_entries"
+            f"{int(degree[hub])} edges), above the limit of {max_entries}; remove hubs, use fewer edges, or raise max_entries"
         )
     if n_classes is None:
         n_classes = labels.shape[1] if labels.dim() == 2 else int(labels.max()) + 1 if labels.numel() else 0
@@ -68,11 +69,11 @@ def _check(data: NodeData, edge_y: Tensor) -> None:
         raise DataError(f"{data.name}: edge_y is {edge_y.dtype} {list(edge_y.shape)}; expected int64 [{n}], or bool [{n}, C]")
     loops = (data.edge_index[0] == data.edge_index[1]).nonzero().flatten()
     if loops.numel():
-        raise DataError(f"{data.name}: node {int(data.edge_index[0, loops[0]])} has a self-loop; a line graph needs edges with two ends")
+        raise DataError(f"{data.name}: node {int(data.edge_index[0, loops[0]])} has a self-loop; every edge must join two different nodes")
 
 
 def _undirected(data: NodeData, edge_y: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Each undirected edge once, sorted: its ends u < v (int64 [M]) and its label."""
+    """Return the sorted undirected edges without duplicates: their ends u < v (int64 [M]) and labels."""
     low, high = data.edge_index.min(dim=0).values, data.edge_index.max(dim=0).values
     key, where = (low * data.n_nodes + high).unique(return_inverse=True)
     first = torch.full((key.numel(),), where.numel()).scatter_reduce_(0, where, torch.arange(where.numel()), "amin")
@@ -83,14 +84,14 @@ def _undirected(data: NodeData, edge_y: Tensor) -> tuple[Tensor, Tensor, Tensor]
         column = int(differs.nonzero()[0])
         a, b = data.edge_index[:, column].tolist()
         raise DataError(
-            f"{data.name}: the edge {{{a}, {b}}} has two labels, in columns {int(first[where[column]])} and {column} of edge_index; "
-            "expected the same label for both directions of an edge"
+            f"{data.name}: the edge {{{a}, {b}}} has different labels in columns {int(first[where[column]])} and {column} of edge_index; "
+            "expected the same label in both directions"
         )
     return key // data.n_nodes, key % data.n_nodes, labels
 
 
 def _features(x: Tensor, u: Tensor, v: Tensor) -> Tensor:
-    """``[x_u + x_v, |x_u - x_v|]``: float32 [M, 2F]."""
+    """Compute the edge features ``[x_u + x_v, |x_u - x_v|]``: float32 [M, 2F]."""
     if x.layout != torch.sparse_csr:
         return torch.cat([x[u] + x[v], (x[u] - x[v]).abs()], dim=1)
     parts = (x.values().numpy(), x.col_indices().numpy(), x.crow_indices().numpy())
@@ -104,7 +105,7 @@ def _features(x: Tensor, u: Tensor, v: Tensor) -> Tensor:
 
 
 def _adjacency(u: Tensor, v: Tensor, n_nodes: int) -> Tensor:
-    """Pairs of distinct edges that share an end, in both directions: int64 [2, E']."""
+    """Return the pairs of distinct edges that share an end, in both directions: int64 [2, E']."""
     m = u.numel()
     ends = np.stack([u.numpy(), v.numpy()], axis=1).ravel()  # row e of Bᵀ holds the two ends of edge e
     transposed = scipy.sparse.csr_matrix((np.ones(2 * m, dtype=np.int8), ends, np.arange(0, 2 * m + 1, 2)), shape=(m, n_nodes))

@@ -18,7 +18,7 @@ DEGREE_FEATURES = {"degrees": 2, "log-degrees": 3}
 
 
 def degree_features(edge_index: Tensor, n_nodes: int, kind: str) -> Tensor:
-    """Node features from the degrees in ``edges`` (int64 [2, E]), where parallel edges count separately: float32 [N, 2 or 3].
+    """Compute node features from the degrees in ``edges`` (int64 [2, E]), counting parallel edges separately: float32 [N, 2 or 3].
 
     Args:
         kind: ``degrees``: ``[in-degree, out-degree]``; ``log-degrees``: ``[1, log(1 + in-degree), log(1 + out-degree)]``.
@@ -32,14 +32,14 @@ def degree_features(edge_index: Tensor, n_nodes: int, kind: str) -> Tensor:
 class LinkGraph(MessageGraph):
     """A message graph that also determines how negative pairs are drawn and which edges a training step sees.
 
-    It contains no links except those that carry messages.
+    The only links that it contains are those that carry messages.
 
     Args:
         x: float32 [N, F] or SciPy CSR. edge_index: int64 [2, E].
-        types: int64 [N], node types; a negative pair replaces a link's destination by a node of the same type.
+        types: int64 [N], node types. A negative pair replaces a link's destination with a node of the same type.
         undirected: whether every edge is listed in both directions.
-        hides_targets: whether a training step removes the links that it predicts from the graph (``scenario.exclude_targets``).
-        counted: bool [N], the nodes whose features are their degrees in this graph; ``None`` = none.
+        hides_targets: whether a training step removes the links to be predicted from the graph (``scenario.exclude_targets``).
+        counted: bool [N], the nodes that use their degrees in this graph as features; ``None`` = none.
         kind: the kind of these features, see :func:`degree_features`.
     """
 
@@ -67,12 +67,14 @@ class LinkGraph(MessageGraph):
         return by_type(self.types)
 
     def destinations(self, nodes: Tensor, generator: torch.Generator) -> Tensor:
-        """For each of the nodes ``of`` (int64 [n]), a random node of the same type, unfiltered (the pair may be a link): int64 [n]."""
+        """Draw a random node of the same type for each node in ``of`` (int64 [n]); the pair may be a link: int64 [n]."""
         return random_destinations(nodes, self.types, generator, self._grouped)
 
     def in_step(self, pairs: Tensor) -> LinkGraph:
-        """The graph for a training step that predicts ``pairs`` (int64 [n, 2]): if targets are hidden, without these edges and with degrees
-        recounted; otherwise this graph."""
+        """Return the graph for a training step that predicts ``pairs`` (int64 [n, 2]).
+
+        If targets are hidden, these edges are removed and degrees are recounted; otherwise the graph itself is returned.
+        """
         if not self.hides_targets:
             return self
         hidden = pair_keys(pairs.T, self.n_nodes, self.undirected)
@@ -86,7 +88,7 @@ class LinkGraph(MessageGraph):
 
     @classmethod
     def joined(cls, union: MessageGraph, parts: Sequence[LinkGraph]) -> LinkGraph:
-        """``union``, the disjoint union of ``parts``, as a link graph; node types of different parts stay distinct."""
+        """Convert ``union``, the disjoint union of ``parts``, to a link graph. Node types of different parts remain distinct."""
         made = cls.__new__(cls)
         vars(made).update(vars(union))
         widths = torch.tensor([0, *(int(p.types.max()) + 1 for p in parts[:-1])]).cumsum(0)

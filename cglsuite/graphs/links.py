@@ -1,4 +1,4 @@
-"""A link-level dataset in memory: pairs of nodes as items, validated on construction."""
+"""An in-memory dataset whose items are links (pairs of nodes), validated on construction."""
 
 from __future__ import annotations
 
@@ -16,25 +16,26 @@ from cglsuite.graphs.data import check_label_form, check_label_range
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class LinkData:
-    """Links among N nodes, for link classification or link prediction.
+    """A dataset of links among N nodes, for link classification or link prediction.
 
-    In link classification every link has a class or labels. In link prediction every item is an existing link: ``y`` is bool [M, 1], all
+    In link classification, every link has a class or labels. In link prediction, every item is an existing link: ``y`` is bool [M, 1], all
     true, and the stream draws negative pairs.
 
     Args:
-        links: int64 [2, M], sources in row 0 and targets in row 1; either order for undirected links. Duplicates are separate items.
-        y: int64 [M], class ids in ``0..n_classes-1``, -1 for unlabelled links; or bool [M, C].
+        links: int64 [2, M], sources in row 0 and targets in row 1 (any order if undirected). Duplicates are separate items.
+        y: int64 [M], class ids in ``0..n_classes-1``, or -1 for unlabelled links; bool [M, C] for multi-label links.
         n_classes: number of outputs C.
         n_nodes: number of nodes N.
         x: float32 [N, F], dense or sparse CSR; ``None`` if nodes have no features (``scenario.node_features = degrees``).
-        base_edges: int64 [2, B], further edges that always carry messages and are not items.
-        known: bool [M, C], which labels of a multi-label link are known; ``None``: a link with any label has all of them known.
-        node_types: int64 [N]; the ends of a negative pair have the types of some link's ends (users and items, say); ``None`` = one type.
+        base_edges: int64 [2, B], additional edges that always carry messages and are not items.
+        known: bool [M, C], which labels of a multi-label link are known. With ``None``, all labels of a link with any label are known.
+        node_types: int64 [N], node types such as users and items; ``None`` = one type. The ends of a negative pair have the same types as
+            those of some link.
         official_split: int8 [M] with 0 training, 1 validation, 2 test, -1 unused; ``None`` if the source has no split.
-        keys: further int64 [M] attributes by name, such as ``time``.
+        keys: additional int64 [M] attributes by name, such as ``time``.
 
     Raises:
-        DataError: inconsistent shapes, NaN or infinite features, a link to a nonexistent node, labels out of range, or no links.
+        DataError: shapes are inconsistent, features are NaN or infinite, nodes or labels are out of range, or there are no links.
     """
 
     links: Tensor
@@ -54,14 +55,14 @@ class LinkData:
         check_label_form(self.name, self.y, self.n_classes)
         check_label_range(self.name, self.y, self.n_classes)
         if m == 0:
-            raise DataError(f"{self.name}: there is no link; expected at least one")
+            raise DataError(f"{self.name}: the dataset has no links; expected at least one")
         for label, edges in (("links", self.links), ("base_edges", self.base_edges)):
             if edges.dtype != torch.int64 or edges.dim() != 2 or edges.shape[0] != 2:
                 raise DataError(f"{self.name}: {label} is {edges.dtype} {list(edges.shape)}; expected int64 [2, M]")
             outside = ((edges < 0) | (edges >= self.n_nodes)).any(dim=0).nonzero().flatten()
             if outside.numel():
                 raise DataError(
-                    f"{self.name}: {label} names a node outside 0..{self.n_nodes - 1}, the first at position {int(outside[0])} "
+                    f"{self.name}: {label} contains a node outside 0..{self.n_nodes - 1}, the first at position {int(outside[0])} "
                     f"({edges[:, outside[0]].tolist()}): renumber the nodes in the loader, or raise n_nodes"
                 )
         per_link = {"links": self.links.T, "known": self.known, "official_split": self.official_split, **self.keys}
@@ -81,7 +82,7 @@ class LinkData:
             raise DataError(f"{self.name}: x has layout {self.x.layout}; expected dense or sparse CSR")
         values = self.x.values() if self.x.layout == torch.sparse_csr else self.x
         if not bool(torch.isfinite(values).all()):
-            raise DataError(f"{self.name}: NaN or infinite feature values; repair the file or impute them in the loader")
+            raise DataError(f"{self.name}: feature values are NaN or infinite; fix the file, or impute the values in the loader")
 
     def __repr__(self) -> str:
         features = "no features" if self.x is None else f"{self.n_features:,} features"
@@ -94,7 +95,7 @@ class LinkData:
 
     @property
     def n_items(self) -> int:
-        """Number of items M. The items are links."""
+        """Number of items M, which are links."""
         return int(self.y.shape[0])
 
     @property

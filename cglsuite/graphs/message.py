@@ -26,10 +26,10 @@ _SORTED = 2**22
 
 
 class MessageGraph:
-    """Features and edges only; labels are not reachable from here.
+    """A graph with features and edges only. Labels are not accessible from this object.
 
     Args:
-        x: float32 [N, F] dense, or a sparse matrix of that shape: SciPy's, or one that is on the device.
+        x: float32 [N, F], dense, or a sparse matrix of the same shape (a SciPy matrix, or a sparse matrix on the device).
         edge_index: int64 [2, E] (source, target).
         device: device of the graph's tensors.
         operators: precomputed propagation operators of this graph.
@@ -71,19 +71,19 @@ class MessageGraph:
 
     @cached_property
     def edge_index(self) -> Tensor:
-        """int64 [2, E] (source, target), on the graph's device; where only propagation operators are used, edges never go there."""
+        """The edges (source, target) on the graph's device: int64 [2, E]. They are copied there on first use."""
         return uploaded(self._edges, self.device)
 
     @cached_property
     def dense(self) -> Tensor:
-        """Dense features for stock layers: float32 [N, F]. Sparse features are converted once."""
+        """Dense features for standard layers: float32 [N, F]. Sparse features are converted once."""
         return self.features if isinstance(self.features, Tensor) else self.features.csr.to_dense()
 
     def propagate(self, kind: Operator, hidden: Tensor) -> Tensor:
         """Propagate messages along the edges: float32 [N, d] to [N, d].
 
-        ``sum`` is A·H (A[i, j] = 1 for an edge j → i, self-loops dropped), ``sum-self`` (A + I)·H, ``sym`` Kipf's
-        D^-1/2 (A + I) D^-1/2 · H with D the row sums of A + I.
+        ``sum`` computes A·H, where A[i, j] = 1 for an edge j → i, without self-loops. ``sum-self`` computes (A + I)·H. ``sym`` computes
+        Kipf's D^-1/2 (A + I) D^-1/2 · H, where D contains the row sums of A + I.
         """
         operator = self.prepared(kind)
         if operator is not None:
@@ -91,7 +91,7 @@ class MessageGraph:
         return torch.zeros_like(hidden) if kind == "sum" else hidden
 
     def prepared(self, kind: Operator) -> SparseMatrix | None:
-        """:meth:`operator` on the graph's device, computed once."""
+        """Return :meth:`operator` on the graph's device. It is computed once."""
         if kind not in self._operators:
             self._operators[kind] = self.operator(kind, self.device)
         return self._operators[kind]
@@ -106,12 +106,12 @@ class MessageGraph:
 
     @cached_property
     def in_neighbours(self) -> tuple[Any, Any]:
-        """In-neighbours in CSR form on the CPU: node i receives messages from ``sources[pointers[i]:pointers[i + 1]]``.
+        """Return the in-neighbours in CSR form on the CPU: node i receives messages from ``sources[pointers[i]:pointers[i + 1]]``.
 
-        Self-loops are dropped (the propagation operators add their own), parallel edges are kept, and edges may come in any order.
+        Self-loops are dropped (the propagation operators add their own), parallel edges are kept, and edges may be in any order.
 
         Returns:
-            pointers int64 [N + 1], and sources [E'], ascending per node, int32 if all ids fit and int64 otherwise.
+            The pointers, int64 [N + 1], and the sources [E'], ascending per node: int32 if all ids fit, otherwise int64.
         """
         heard = self._heard()
         sources = heard.indices.astype(np.int32 if self.n_nodes < 2**31 else np.int64, copy=False)
@@ -121,10 +121,10 @@ class MessageGraph:
         return pointers, np.repeat(sources, heard.data)
 
     def _heard(self, *, loops: bool = False) -> scipy.sparse.csr_matrix:
-        """Count how often node i receives from node j: [N, N], canonical; bool without parallel edges, otherwise int32.
+        """Count the edges from node j to node i: [N, N], canonical; bool without parallel edges, otherwise int32.
 
         Args:
-            loops: whether every node has exactly one self-loop. Otherwise all self-loops are dropped.
+            loops: whether to give every node exactly one self-loop. Otherwise all self-loops are dropped.
         """
         n = self.n_nodes
         heard = self._heard_in_order()
@@ -144,7 +144,7 @@ class MessageGraph:
         return heard
 
     def _heard_in_order(self) -> scipy.sparse.csr_matrix | None:
-        """Whether node i receives from node j (bool, no self-loops) if edges are already in order; ``None`` otherwise."""
+        """Return the adjacency matrix (bool, no self-loops) if the edges are already in order, otherwise ``None``."""
         if "in_neighbours" in vars(self):  # prepared for a sampler
             pointers, sources = self.in_neighbours
             known = scipy.sparse.csr_matrix((np.ones(len(sources), np.bool_), sources, pointers), (self.n_nodes, self.n_nodes))
@@ -155,9 +155,9 @@ class MessageGraph:
 
     @contextmanager
     def scratch(self) -> Iterator[Any]:
-        """Working memory for samplers, int64 [N] of -1, which users restore after writing, so that a batch does not cost O(N).
+        """A buffer for samplers: int64 [N], filled with -1. Callers must restore -1 after writing, so that a batch does not cost O(N).
 
-        Each sampling thread has its own memory.
+        Each sampling thread has its own buffer.
         """
         try:
             memory = self._scratch.pop()
@@ -172,7 +172,7 @@ class MessageGraph:
 
     @cached_property
     def neighbourhood(self) -> scipy.sparse.csr_matrix:
-        """The undirected adjacency matrix: float32 [N, N] of 0 and 1, symmetric, no self-loops, on the CPU."""
+        """The undirected adjacency matrix: float32 [N, N], symmetric with entries 0 and 1, without self-loops, on the CPU."""
         source, target = self._edges.cpu().numpy()
         proper = source != target
         ends = np.concatenate([source[proper], target[proper]]), np.concatenate([target[proper], source[proper]])
@@ -182,9 +182,9 @@ class MessageGraph:
         return out
 
     def operator(self, kind: Operator, device: str | torch.device) -> SparseMatrix | None:
-        """Compute the matrix of :meth:`propagate`; ``None`` if there are no edges, so ``sum`` is zero and the others are the identity."""
+        """Compute the matrix used by :meth:`propagate`; ``None`` without edges (``sum`` is then zero, and the others are the identity)."""
         if kind not in ("sum", "sum-self", "sym"):
-            raise SpecError(f"propagation {kind!r}: expected sum, sum-self or sym")
+            raise SpecError(f"unknown propagation {kind!r}; expected sum, sum-self or sym")
         if self.n_edges <= _SORTED:
             return sorted_operator(self._edges, self.n_nodes, kind, device)
         adjacency = self._heard(loops=kind != "sum")
@@ -208,11 +208,11 @@ class MessageGraph:
         return self.features.rows(ids)
 
     def isolated(self, ids: Tensor) -> MessageGraph:
-        """A graph of copies of the nodes ``ids``, without edges."""
+        """Return a graph with copies of the nodes ``ids`` and no edges."""
         return MessageGraph(self.rows(ids), torch.empty(2, 0, dtype=torch.int64), self.device)
 
     def bytes(self) -> int:
-        """Memory held by features, edges and operators, in bytes."""
+        """Memory used by features, edges and operators, in bytes."""
         own = self.features.bytes() if isinstance(self.features, SparseMatrix) else stored_bytes(self.features)
         kept = sum(a.nbytes for a in self.in_neighbours) if "in_neighbours" in vars(self) else 0
         if "neighbourhood" in vars(self):
@@ -221,10 +221,10 @@ class MessageGraph:
 
 
 def sorted_operator(edge_index: Tensor, n: int, kind: Operator, device: str | torch.device) -> SparseMatrix | None:
-    """:meth:`MessageGraph.operator` of a graph with ``n`` nodes, bit-identical, by sorting edges as single integers.
+    """Compute :meth:`MessageGraph.operator` for a graph with ``n`` nodes, bit-identically, by sorting edges encoded as single integers.
 
-    A sampled batch has a graph of its own with a few hundred edges, for which SciPy takes four times as long, nearly all of it to check its
-    arguments. Of a graph of tens of millions of edges these numbers would be the largest thing in memory.
+    This is for sampled batches, whose graphs have a few hundred edges: SciPy takes four times as long for them, mostly to check its
+    arguments. For a graph with tens of millions of edges, the integers would take more memory than anything else.
     """
     source, target = edge_index.cpu().numpy()
     proper = source != target
@@ -249,18 +249,18 @@ def sorted_operator(edge_index: Tensor, n: int, kind: Operator, device: str | to
 
 
 def scipy_features(x: Tensor) -> scipy.sparse.csr_matrix:
-    """A torch CSR tensor as a SciPy CSR matrix that shares its memory (after a copy to the CPU where needed)."""
+    """Convert a torch CSR tensor to a SciPy CSR matrix that shares its memory (after a copy to the CPU if needed)."""
     parts = (x.values().cpu().numpy(), x.col_indices().cpu().numpy(), x.crow_indices().cpu().numpy())
     return scipy.sparse.csr_matrix(parts, shape=tuple(x.shape))
 
 
 def stored_bytes(x: Tensor) -> int:
-    """Size of a matrix in a memory, in bytes; sparse CSR takes a value and a 64-bit column per entry, and a pointer per row."""
+    """Return a matrix's size in a memory, in bytes. Sparse CSR takes a value and a 64-bit column per entry, and a pointer per row."""
     if x.layout != torch.sparse_csr:
         return x.numel() * x.element_size()
     return sum(part.numel() * part.element_size() for part in (x.values(), x.col_indices(), x.crow_indices()))
 
 
 def torch_csr(rows: scipy.sparse.csr_matrix) -> Tensor:
-    """A SciPy CSR matrix as a torch CSR tensor with 64-bit indices."""
+    """Convert a SciPy CSR matrix to a torch CSR tensor with 64-bit indices."""
     return _csr(rows.indptr, rows.indices, rows.data, rows.shape, "cpu")

@@ -1,4 +1,4 @@
-"""Small graphs stored one after the other, for sets of graphs and memories of subgraphs."""
+"""Small graphs stored one after the other, used for sets of graphs and for memories of subgraphs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Pack:
 
     Args:
         x: float32 [N, F], the features of all nodes, graph by graph; dense or sparse CSR.
-        edge_index: int64 [2, E], edges ordered by graph and numbered within the pack.
+        edge_index: int64 [2, E], edges ordered by graph, with node ids within the pack.
         node_start: int64 [n + 1], where each graph's nodes begin. edge_start: int64 [n + 1], where each graph's edges begin.
         edge_attr: float32 [E, D], edge features; ``None`` if there are none.
     """
@@ -57,7 +57,7 @@ class Pack:
         )
 
     def joined(self, others: Sequence[Pack]) -> Pack:
-        """Concatenate these graphs and the graphs of ``others``."""
+        """Return a pack with these graphs followed by the graphs of ``others``."""
         packs = [self, *others]
         nodes, edges = _offsets([p.x.shape[0] for p in packs]), _offsets([p.n_edges for p in packs])
         zero = torch.zeros(1, dtype=torch.int64)
@@ -76,12 +76,12 @@ class Pack:
 
     @classmethod
     def of(cls, payload: Mapping[str, Tensor]) -> Pack:
-        """The inverse of :meth:`payload`."""
+        """Build a pack from the tensors of :meth:`payload`."""
         return cls(**{k: v.cpu() for k, v in payload.items()})
 
 
 def taken_rows(x: Tensor, rows: Tensor) -> Tensor:
-    """The rows (int64 [m]) of a dense or sparse CSR matrix on the CPU, as a matrix of the same kind."""
+    """Select rows (int64 [m]) of a dense or sparse CSR matrix on the CPU. The result has the same layout."""
     place = rows.cpu()
     if x.layout != torch.sparse_csr:
         return x[place]
@@ -101,7 +101,7 @@ def _offsets(sizes: Sequence[int]) -> list[int]:
 
 
 def ranges(start: Tensor, ids: Tensor) -> tuple[Tensor, Tensor]:
-    """Concatenated positions of the ranges ``ids`` of ``start`` (int64), and where each range begins among them (int64 [m + 1])."""
+    """Concatenate the positions in the ranges ``ids`` of ``start`` (int64), and return where each range begins (int64 [m + 1])."""
     sizes = start.diff()[ids]
     begins = torch.cat([torch.zeros(1, dtype=torch.int64), sizes.cumsum(0)])
     return torch.arange(int(begins[-1])) + (start[ids] - begins[:-1]).repeat_interleave(sizes), begins

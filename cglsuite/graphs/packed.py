@@ -1,4 +1,4 @@
-"""Graphs of any size, packed one after the other into a disjoint union."""
+"""Sets and sources of graphs of any size, packed one after the other into a disjoint union."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class PackedGraphs(GraphSet):
         return len(self._pack)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Only the graphs are pickled; caches are rebuilt on demand."""
+        """Pickle only the graphs; caches are rebuilt on demand."""
         return {"pack": self._pack, "device": self.device}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -51,12 +51,12 @@ class PackedGraphs(GraphSet):
 
     @cached_property
     def features(self) -> Tensor | SparseMatrix:  # type: ignore[override]
-        """float32 [N, F], dense or sparse like the source."""
+        """Node features: float32 [N, F], dense or sparse like the source."""
         return self._graph.features
 
     @cached_property
     def edge_features(self) -> Tensor | None:  # type: ignore[override]
-        """float32 [E, D], features of the edges without self-loops."""
+        """Features of the edges without self-loops: float32 [E, D]."""
         attr, (source, target) = self._pack.edge_attr, self._pack.edge_index
         if attr is None:
             return None
@@ -111,10 +111,10 @@ class PackedGraphs(GraphSet):
         return total / self._sizes.unsqueeze(-1)
 
     def take(self, ids: Tensor) -> Self:
-        """The graphs at positions ``ids`` (int64 [m]), without data of the others.
+        """Return the graphs at positions ``ids`` (int64 [m]), without data from the other graphs.
 
-        Once as many graphs have been taken as the set contains (from the second epoch of mini-batches on), operators that models use are
-        built for the whole set, and subsets take their blocks from there.
+        Once the number of graphs taken reaches the size of the set (from the second epoch of mini-batches), the operators that models use
+        are built for the whole set, and subsets reuse their blocks.
         """
         chosen = ids.cpu()
         made = type(self)(self._pack.take(chosen), self.device)
@@ -145,30 +145,30 @@ class PackedSource:
     """The graphs of a dataset, packed (a :class:`cglsuite.graphs.GraphSource`).
 
     Args:
-        x: float32 [N, F], the features of all nodes, graph by graph; dense or sparse CSR. On sparse one-hot columns
-            (:func:`cglsuite.graphs.categories.one_hot`) a linear first layer is a sum of embeddings.
+        x: float32 [N, F], the features of all nodes, graph by graph; dense or sparse CSR. With sparse one-hot columns
+            (:func:`cglsuite.graphs.categories.one_hot`), a linear first layer is a sum of embeddings.
         edge_index: int64 [2, E], node ids within the whole pack, in any order.
         sizes: int64 [n], the number of nodes of each graph.
         edge_attr: float32 [E, D], edge features in the order of ``edge_index``; ``None`` = none.
 
     Raises:
-        DataError: inconsistent shapes, an empty graph, NaN or infinite features, or an edge between two graphs or out of range.
+        DataError: shapes are inconsistent, a graph is empty, features are NaN or infinite, or an edge joins two graphs or is out of range.
     """
 
     def __init__(self, x: Tensor, edge_index: Tensor, sizes: Tensor, name: str = "graphs", *, edge_attr: Tensor | None = None) -> None:
         if x.dim() != 2 or x.dtype != torch.float32 or int(sizes.sum()) != x.shape[0]:
             raise DataError(f"{name}: x is {x.dtype} {list(x.shape)}; expected float32 [{int(sizes.sum())}, F], one row per node")
         if (empty := (sizes < 1).nonzero().flatten()).numel():
-            raise DataError(f"{name}: graph {int(empty[0])} has no nodes; leave empty graphs out in the loader")
+            raise DataError(f"{name}: graph {int(empty[0])} has no nodes; remove empty graphs in the loader")
         graph_of = torch.arange(sizes.numel()).repeat_interleave(sizes)
         if (node := _first_row_not_finite(x)) is not None:
-            raise DataError(f"{name}: graph {int(graph_of[node])} has a NaN or infinite feature; repair or leave it out in the loader")
+            raise DataError(f"{name}: graph {int(graph_of[node])} has a NaN or infinite feature; fix or remove the graph in the loader")
         if edge_index.numel() and (int(edge_index.min()) < 0 or int(edge_index.max()) >= x.shape[0]):
-            raise DataError(f"{name}: an edge names a node outside 0..{x.shape[0] - 1}")
+            raise DataError(f"{name}: an edge refers to a node outside 0..{x.shape[0] - 1}")
         graph_of_edge = graph_of[edge_index]
         if bool((crossing := graph_of_edge[0] != graph_of_edge[1]).any()):
             pair = graph_of_edge[:, int(crossing.nonzero()[0])].tolist()
-            raise DataError(f"{name}: an edge leads from graph {pair[0]} to graph {pair[1]}; expected both ends in the same graph")
+            raise DataError(f"{name}: an edge connects graph {pair[0]} to graph {pair[1]}; expected both ends in the same graph")
         _check_edge_attr(name, edge_attr, graph_of_edge[0])
         order = torch.argsort(graph_of_edge[0], stable=True)
         edges_of = torch.bincount(graph_of_edge[0], minlength=sizes.numel())
@@ -191,7 +191,7 @@ class PackedSource:
 
     @cached_property
     def content_hash(self) -> str:
-        """SHA-256 hash (hex) of features, edges and sizes."""
+        """SHA-256 hash (hex) of the features, edges and sizes."""
         total = hashlib.sha256(b"packed")
         x, edge_attr = self._pack.x, self._pack.edge_attr
         of_nodes = (x.crow_indices(), x.col_indices(), x.values()) if x.layout == torch.sparse_csr else (x,)
@@ -202,16 +202,16 @@ class PackedSource:
         return total.hexdigest()
 
     def training(self, ids: Tensor, seed: int, device: str) -> PackedGraphs:
-        """The graphs ``ids`` (int64 [n]); the seed is ignored."""
+        """Return the graphs ``ids`` (int64 [n]); the seed is ignored."""
         return PackedGraphs(self._pack.take(ids), device)
 
     def queries(self, ids: Tensor, device: str) -> PackedGraphs:
-        """The graphs ``ids`` (int64 [n]) as queries."""
+        """Return the graphs ``ids`` (int64 [n]) as queries."""
         return PackedGraphs(self._pack.take(ids), device)
 
 
 def _first_row_not_finite(x: Tensor) -> int | None:
-    """The first row (dense or sparse CSR) with a NaN or infinite value."""
+    """Return the first row (dense or sparse CSR) with a NaN or infinite value."""
     sparse = x.layout == torch.sparse_csr
     bad = ~torch.isfinite(x.values()) if sparse else ~torch.isfinite(x).all(dim=1)
     if not bool(bad.any()):
@@ -231,5 +231,5 @@ def _check_edge_attr(name: str, edge_attr: Tensor | None, graph_of_edge: Tensor)
         )
     if (edge := _first_row_not_finite(edge_attr)) is not None:
         raise DataError(
-            f"{name}: an edge of graph {int(graph_of_edge[edge])} has a NaN or infinite feature; repair or leave it out in the loader"
+            f"{name}: an edge of graph {int(graph_of_edge[edge])} has a NaN or infinite feature; fix or remove the edge in the loader"
         )

@@ -1,7 +1,7 @@
-"""Neighbour sampling: the part of a large graph needed for the outputs of a few nodes, redrawn for every batch.
+"""Neighbour sampling: draws the part of a large graph needed to compute the outputs of a few nodes, anew for every batch.
 
-The sampler is always our own. Compiled samplers (pyg-lib, torch-sparse) are not used even if installed: they draw different neighbours from
-the same seed, and a record must not depend on optional packages.
+Compiled samplers (pyg-lib, torch-sparse) are not used even if installed, because they draw different neighbours for the same seed, and a
+record must not depend on optional packages.
 """
 
 from __future__ import annotations
@@ -19,27 +19,26 @@ from cglsuite.graphs.upload import uploaded
 
 
 def sample_neighbours(graph: MessageGraph, ids: Tensor, fan_out: Sequence[int], generator: torch.Generator) -> tuple[MessageGraph, Tensor]:
-    """A subgraph from which a network of ``len(fan_out)`` layers computes the outputs of ``ids`` (Hamilton et al. 2017).
+    """Sample a subgraph from which a network of ``len(fan_out)`` layers computes the outputs of ``ids`` (Hamilton et al. 2017).
 
     Starting from ``ids``, every node reached for the first time receives messages from at most k of its in-neighbours, drawn uniformly
-    without replacement. ``fan_out[i]`` is the k of layer i, counted from the input: its last entry is for ``ids`` themselves, its first
-    for the outermost hop.
+    without replacement. ``fan_out[i]`` is the k of layer i, counted from the input: the last entry applies to ``ids`` themselves, the first
+    to the outermost hop.
 
     All layers share one graph, the union of the edges of all hops, so a node has the same neighbours in every layer. Self-loops do not
-    count as neighbours; the propagation operators add them. Sums over neighbours are therefore exact wherever no node has more than k of
-    them.
-    Symmetric normalisation takes the degrees of the *sampled* graph, in which nodes of the outermost hop have no in-edges, so its outputs
-    differ from those on the whole graph even if every neighbour is kept.
+    count as neighbours; the propagation operators add them. Sums over neighbours are therefore exact if no node has more than k of them.
+    Symmetric normalisation uses the degrees of the *sampled* graph, in which nodes of the outermost hop have no in-edges, so outputs differ
+    from those on the whole graph even if every neighbour is kept.
 
     Args:
         graph: the whole graph; its in-neighbours are computed on the first call and cached.
         ids: int64 [n], repeats allowed.
-        fan_out: neighbours per node and layer, each at least 1.
-        generator: on the CPU; equal states give equal samples, whatever the device of the graph.
+        fan_out: number of neighbours per node for each layer, at least 1.
+        generator: a CPU generator. Equal states give equal samples on every device.
 
     Returns:
-        The subgraph on the device of ``graph`` (nodes: ``ids``, then hop by hop, ascending within a hop), and the positions of ``ids``
-        in it, int64 [n].
+        The subgraph on the device of ``graph`` (first ``ids``, then the other nodes by hop, ascending within a hop), and the positions of
+        ``ids`` in it: int64 [n].
     """
     pointers, sources = graph.in_neighbours
     frontier, positions = _first_seen(ids.cpu().numpy())
@@ -65,14 +64,14 @@ def sample_neighbours(graph: MessageGraph, ids: Tensor, fan_out: Sequence[int], 
 
 
 def _first_seen(ids: Any) -> tuple[Any, Any]:
-    """The distinct ids in order of first occurrence, and each id's position among them."""
+    """Return the distinct ids in order of first occurrence, and each id's position among them."""
     ascending, first, position = np.unique(ids, return_index=True, return_inverse=True)
     order = np.argsort(first)
     return ascending[order], np.argsort(order)[position.reshape(-1)]
 
 
 def _draw(pointers: Any, nodes: Any, k: int, generator: torch.Generator) -> tuple[Any, Any]:
-    """CSR slots of the drawn neighbours, and for each the row of its node in ``nodes``: both int64 [m]."""
+    """Draw neighbours. Return their CSR positions, and the row in ``nodes`` that each was drawn for: both int64 [m]."""
     starts = pointers[nodes]
     degrees = pointers[nodes + 1] - starts
     few, many = np.flatnonzero(degrees <= k), np.flatnonzero(degrees > k)
@@ -82,10 +81,10 @@ def _draw(pointers: Any, nodes: Any, k: int, generator: torch.Generator) -> tupl
 
 
 def distinct_ranks(sizes: Any, k: int, generator: torch.Generator) -> Any:
-    """``k`` distinct numbers from ``0..size-1`` for every size (integers [n], each at least k), uniform over subsets: int64 [n, k].
+    """Draw ``k`` distinct numbers from ``0..size-1`` for every size (integers [n], each at least k), uniformly over subsets: int64 [n, k].
 
-    Floyd's algorithm, vectorised over rows: the i-th number is drawn from ``0..size-k+i`` and replaced by ``size-k+i`` if it is already
-    taken. It needs n·k draws whatever the sizes.
+    This is Floyd's algorithm, vectorised over rows: the i-th number is drawn from ``0..size-k+i`` and replaced with ``size-k+i`` if it has
+    already been drawn. It needs n·k draws regardless of the sizes.
     """
     if len(sizes) == 0:
         return np.empty((0, k), dtype=np.int64)

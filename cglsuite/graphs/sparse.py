@@ -1,7 +1,7 @@
-"""Sparse-dense products with a stored transpose, for aggregation and sparse input features without scatter.
+"""Sparse-dense products with a stored transpose, used for aggregation and sparse input features instead of scatter operations.
 
-``S @ H`` with S in CSR runs about four times faster than gather-and-scatter on a CPU; the backward pass multiplies by the stored transpose.
-It is itself differentiable and batched, so second-order and per-item gradients work.
+``S @ H`` with S in CSR is about four times faster than gather-and-scatter on a CPU. The backward pass multiplies by the stored transpose.
+It is itself differentiable and supports batching, so second-order and per-item gradients work.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ class SparseMatrix:
     """A constant sparse float32 matrix [n, m] for products with dense matrices.
 
     Args:
-        matrix: any SciPy sparse matrix; it is made canonical (sorted, duplicates summed).
-        device: the device of the products.
-        compact: on a CPU, keep 32-bit indices if SciPy has them. Products are the same in every bit and take a third less memory; MKL,
-            which computes them, converts 64-bit indices to 32 bits each time.
+        matrix: any SciPy sparse matrix. It is converted to canonical form (sorted, duplicates summed).
+        device: the device on which products are computed.
+        compact: on a CPU, keep 32-bit indices if the SciPy matrix has them. Products are bit-identical and take a third less memory; MKL,
+            which computes them, otherwise converts 64-bit indices to 32 bits each time.
     """
 
     def __init__(self, matrix: scipy.sparse.spmatrix, device: str | torch.device = "cpu", *, compact: bool = False) -> None:
@@ -43,7 +43,7 @@ class SparseMatrix:
     def canonical(
         cls, indptr: Any, indices: Any, data: Any, shape: tuple[int, int], device: str | torch.device, *, compact: bool = False
     ) -> SparseMatrix:
-        """The matrix from the arrays of a canonical CSR matrix: sorted within rows, without duplicates."""
+        """Build a matrix from the arrays of a canonical CSR matrix (sorted within rows, without duplicates)."""
         small = compact and torch.device(device).type == "cpu" and max(*shape, len(indices)) < 2**31
         made = cls.__new__(cls)
         made._begin(indptr, indices, data, shape, device, np.int32 if small else np.int64)
@@ -66,7 +66,7 @@ class SparseMatrix:
 
     @classmethod
     def joined(cls, parts: Sequence[SparseMatrix], *, diagonal: bool) -> SparseMatrix:
-        """Several matrices along the diagonal, or stacked vertically (with m columns each), combined on their device."""
+        """Combine several matrices on their device, either along the diagonal or stacked vertically (with m columns each)."""
         crow, col = [torch.zeros(1, dtype=torch.int64, device=parts[0]._rows.device)], []
         stored = columns = 0
         for part in parts:
@@ -87,15 +87,14 @@ class SparseMatrix:
 
     @cached_property
     def _columns(self) -> Tensor:
-        """The transpose in CSR, computed on first use, since a graph that is only evaluated has no backward pass."""
+        """The transpose in CSR. It is computed on first use, because a graph that is only evaluated has no backward pass."""
         indptr, indices, data = self._host
         turned = scipy.sparse.csr_matrix((data, indices, indptr), self.shape).tocsc()
         return _csr(turned.indptr, turned.indices, turned.data, self.shape[::-1], self._rows.device, indices.dtype)
 
     @cached_property
     def _permutation(self) -> Tensor:
-        """The permutation of values from row order into the transpose's order: int64 [nnz]. As large as the transpose, and rarely
-        needed."""
+        """The permutation of the values from row order to the transpose's order: int64 [nnz]. It is as large as the transpose."""
         indptr, indices, data = self._host
         columns, permutation = _transpose(indptr, indices, data, self.shape, self._rows.device, indices.dtype)
         vars(self).setdefault("_columns", columns)
@@ -108,7 +107,7 @@ class SparseMatrix:
 
     @property
     def values(self) -> Tensor:
-        """The stored values, float32 [nnz], in row order."""
+        """The stored values in row order: float32 [nnz]."""
         return self._rows.values()
 
     @property
@@ -117,12 +116,12 @@ class SparseMatrix:
         return self._rows
 
     def with_values(self, values: Tensor) -> SparseMatrix:
-        """A matrix with the same pattern and other values (float32 [nnz], row order); used for dropout on sparse features."""
+        """Return a matrix with the same pattern and new values (float32 [nnz], in row order), as used for dropout on sparse features."""
         rows, permutation = _with(self._rows, values), self._permutation
         return SparseMatrix._from_parts(rows, _with(self._columns, values[permutation]), permutation)
 
     def __matmul__(self, dense: Tensor) -> Tensor:
-        """``self @ dense``: float32 [m, d] to float32 [n, d], differentiable in ``dense``."""
+        """Compute ``self @ dense``: float32 [m, d] to float32 [n, d], differentiable with respect to ``dense``."""
         return _product(self, False, dense)
 
     @cached_property
@@ -132,16 +131,16 @@ class SparseMatrix:
         return crow.cpu().numpy(), col.cpu().numpy(), self._rows.values().detach().cpu().numpy()
 
     def rows(self, ids: Tensor) -> scipy.sparse.csr_matrix:
-        """The rows ``ids`` (int64 [n], in any order, repeats allowed) on the CPU; the cost depends only on these rows."""
+        """Return the rows ``ids`` (int64 [n], in any order, repeats allowed) on the CPU. The cost depends only on these rows."""
         pointers, columns, values = self._parts(ids)
         return scipy.sparse.csr_matrix((values, columns, pointers), (len(ids), self.shape[1]))
 
     def taken(self, ids: Tensor) -> SparseMatrix:
-        """:meth:`rows` as a matrix on the same device."""
+        """Return :meth:`rows` as a matrix on the same device."""
         return type(self).canonical(*self._parts(ids), (len(ids), self.shape[1]), self._rows.device)
 
     def _parts(self, ids: Tensor) -> tuple[Any, Any, Any]:
-        """Row pointers, columns and values of some rows, as NumPy arrays."""
+        """Return the row pointers, columns and values of some rows as NumPy arrays."""
         crow, col, values = self._host
         chosen = ids.cpu().numpy()
         counts = crow[chosen + 1] - crow[chosen]
@@ -150,21 +149,23 @@ class SparseMatrix:
         return pointers, col[slots], values[slots]
 
     def to(self, device: str | torch.device) -> SparseMatrix:
-        """The matrix on another device (the matrix itself if it is already there)."""
+        """Return a copy of the matrix on another device, or the matrix itself if it is already there."""
         if _is_there(self._rows, device):
             return self
         permutation = uploaded(self._permutation, device)
         return SparseMatrix._from_parts(_moved(self._rows, device), _moved(self._columns, device), permutation)
 
     def bytes(self) -> int:
-        """Memory of the matrix and its transpose, in bytes: two values and columns per entry, and its place in the permutation."""
+        """Memory used by the matrix, its transpose and the permutation, in bytes: two values, two columns and one position per entry."""
         index = self._rows.col_indices().element_size()
         return self.nnz * (2 * (4 + index) + 8) + (sum(self.shape) + 2) * index
 
 
 def sorted_csr(edges: Tensor, n_nodes: int) -> scipy.sparse.csr_matrix | None:
-    """The adjacency matrix bool [N, N] of edges (int64 [2, E], on the CPU) that ascend by (source, target), without repetitions and
-    self-loops: found in one pass, without sorting. ``None`` for other edges."""
+    """Build the adjacency matrix (bool [N, N]) of sorted edges (int64 [2, E], on the CPU) in one pass, without sorting.
+
+    Return ``None`` unless the edges ascend by (source, target), without duplicates or self-loops.
+    """
     source, target = edges.numpy()
     n_edges = len(source)
     if (source[1:_PROBE] < source[: _PROBE - 1][: max(0, n_edges - 1)]).any():  # most edges that are not in order end here
@@ -181,7 +182,7 @@ def sorted_csr(edges: Tensor, n_nodes: int) -> scipy.sparse.csr_matrix | None:
 
 
 def spans(starts: Any, counts: Any) -> Any:
-    """``starts[0], ..., starts[0] + counts[0] - 1, starts[1], ...``: the concatenated slots of CSR rows (integer arrays)."""
+    """Concatenate the positions of CSR rows: ``starts[0], ..., starts[0] + counts[0] - 1, starts[1], ...`` (integer arrays)."""
     ends = np.cumsum(counts)
     total = int(ends[-1]) if len(ends) else 0
     return np.repeat(starts - (ends - counts), counts) + np.arange(total)
@@ -203,13 +204,13 @@ def _product(matrix: SparseMatrix, transposed: bool, dense: Tensor) -> Tensor:
 
 
 def _written(sparse: Tensor, dense: Tensor) -> Tensor:
-    """``sparse @ dense``. An output is passed in, since torch would fill one with zeros and copy it, which takes as long as the product."""
+    """Compute ``sparse @ dense`` into an empty output. By default, torch fills one with zeros and copies it, as slow as the product."""
     out = dense.new_empty(sparse.shape[0], dense.shape[1])
     return torch.addmm(out, sparse, dense, beta=0, out=out)
 
 
 class _Product(torch.autograd.Function):
-    """``S @ H`` (or ``Sᵀ @ H``) whose backward is the same product with the other direction."""
+    """The product ``S @ H`` (or ``Sᵀ @ H``). The backward pass is the same product with the transpose."""
 
     @staticmethod
     def forward(ctx: Any, matrix: SparseMatrix, transposed: bool, dense: Tensor) -> Tensor:
@@ -222,7 +223,7 @@ class _Product(torch.autograd.Function):
 
 
 class _TransformableProduct(torch.autograd.Function):
-    """:class:`_Product` for ``torch.func`` transforms."""
+    """A variant of :class:`_Product` for ``torch.func`` transforms."""
 
     @staticmethod
     def forward(matrix: SparseMatrix, transposed: bool, dense: Tensor) -> Tensor:
@@ -247,7 +248,7 @@ class _TransformableProduct(torch.autograd.Function):
 def _transpose(
     indptr: Any, indices: Any, data: Any, shape: tuple[int, int], device: str | torch.device, index: Any
 ) -> tuple[Tensor, Tensor]:
-    """The transpose of a canonical matrix in CSR, and the permutation of its values: int64 [nnz]."""
+    """Compute the transpose of a canonical matrix in CSR, and the permutation of its values: int64 [nnz]."""
     # Converting the positions to CSC gives both.
     places = scipy.sparse.csr_matrix((np.arange(len(data), dtype=np.int64), indices, indptr), shape).tocsc()
     columns = _csr(places.indptr, places.indices, data[places.data], shape[::-1], device, index)
@@ -263,8 +264,10 @@ def _csr(indptr: Any, indices: Any, data: Any, shape: tuple[int, int], device: s
 
 @cache
 def _warn_once() -> None:
-    """Trigger and suppress torch's one-time warning that CSR tensors are in beta and invariant checks are unset:
-    matrices of this module are canonical. To filter warnings whenever a small matrix is made would take longer than making it."""
+    """Trigger and suppress torch's one-time warnings that CSR tensors are in beta and that invariant checks are off.
+
+    The matrices in this module are canonical. Filtering warnings each time a small matrix is created would take longer than creating it.
+    """
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Sparse (CSR tensor support is in beta|invariant checks)")
         nothing = torch.zeros(1, dtype=torch.int64)
@@ -272,7 +275,7 @@ def _warn_once() -> None:
 
 
 def _moved(matrix: Tensor, device: str | torch.device) -> Tensor:
-    """A CSR tensor on another device (unchanged if it is already there)."""
+    """Move a CSR tensor to another device (unchanged if it is already there)."""
     if _is_there(matrix, device):
         return matrix
     there = torch.device(device)

@@ -1,4 +1,4 @@
-"""Transfers that do not block the host on an accelerator: queued copies, and counts of known size."""
+"""Accelerator operations that do not block the host: asynchronous copies, and counts of known size."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ _LARGEST = 2**26  # bytes; torch never gives pinned memory back, and a larger co
 def uploaded(x: Tensor, device: str | torch.device) -> Tensor:
     """Copy ``x`` (strided, any shape and dtype) to ``device``, or return ``x`` itself if it is already there.
 
-    A tensor on the CPU reaches an accelerator through pinned memory: the copy is queued, and the host goes on. From ordinary memory it
-    would first wait until the device has finished everything before.
+    A CPU tensor is copied to an accelerator through pinned memory, so the copy is queued and the host continues. With pageable memory, the
+    host would wait until the device has finished all previous work.
     """
     there = torch.device(device)
     if x.device.type != "cpu" or there.type == "cpu" or x.nbytes > _LARGEST or not _can_pin():
@@ -24,15 +24,14 @@ def uploaded(x: Tensor, device: str | torch.device) -> Tensor:
 
 
 def counted(values: Tensor, n: int) -> Tensor:
-    """How often each of 0, ..., n - 1 occurs in ``values`` (int64 [m], nothing else): int64 [n]; unlike ``bincount``, without waiting for a
-    GPU."""
+    """Count each of 0, ..., n - 1 in ``values`` (int64 [m], no other values) without waiting for a GPU, unlike ``bincount``: int64 [n]."""
     if values.device.type == "cpu":
         return torch.bincount(values, minlength=n)
     return torch.zeros(n, dtype=torch.int64, device=values.device).index_add_(0, values, torch.ones_like(values))
 
 
 class Sent(NamedTuple):
-    """A CPU tensor and its copy on an accelerator, so that its values are known without waiting for the accelerator."""
+    """A CPU tensor together with its copy on an accelerator, so that its values can be read without waiting for the accelerator."""
 
     here: Tensor
     there: Tensor
@@ -40,7 +39,7 @@ class Sent(NamedTuple):
 
     @classmethod
     def of(cls, x: Tensor, device: str | torch.device) -> Sent:
-        """``x`` and its copy on ``device``."""
+        """Pair ``x`` with its copy on ``device``."""
         there = uploaded(x, device)
         return cls(x, there, there._version)
 

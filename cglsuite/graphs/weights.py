@@ -1,4 +1,4 @@
-"""A graph of nodes whose edges have weights, which a message graph may use."""
+"""Node-level datasets with edge weights, which a message graph may use."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from cglsuite.graphs.data import NodeData
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class WeightedNodeData(NodeData):
-    """Node data with a weight for every edge.
+    """A node-level dataset with a weight for every edge.
 
     Args:
-        edge_weight: float32 [E], finite, in the order of ``edge_index``, which ascends by (source, target) without repetitions.
+        edge_weight: float32 [E], finite, in the order of ``edge_index``, which must be sorted by (source, target) without duplicates.
 
     Raises:
-        DataError: as for :class:`cglsuite.graphs.NodeData`, or the weights do not fit the edges.
+        DataError: as for :class:`cglsuite.graphs.NodeData`, or the weights do not match the edges.
     """
 
     edge_weight: Tensor
@@ -32,11 +32,11 @@ class WeightedNodeData(NodeData):
         if weights.dtype != torch.float32 or tuple(weights.shape) != (edges,):
             raise DataError(f"{self.name}: edge_weight is {weights.dtype} {list(weights.shape)}; expected float32 [{edges}]")
         if not bool((self._places.diff() > 0).all()):
-            raise DataError(f"{self.name}: edges with weights are out of order; expected them sorted by (source, target), each once")
+            raise DataError(f"{self.name}: weighted edges must be sorted by (source, target) without duplicates, but these are not")
 
     @cached_property
     def content_hash(self) -> str:
-        """SHA-256 (hex) over the whole dataset, including the weights."""
+        """SHA-256 hash (hex) of the whole dataset, including the weights."""
         return hashlib.sha256(super().content_hash.encode() + self.edge_weight.numpy().tobytes()).hexdigest()
 
     @cached_property
@@ -44,7 +44,7 @@ class WeightedNodeData(NodeData):
         return self.edge_index[0] * self.n_nodes + self.edge_index[1]
 
     def weights_of(self, edges: Tensor, otherwise: float) -> Tensor:
-        """The weights of ``edges`` (int64 [2, m]): float32 [m], with ``otherwise`` for pairs of nodes without an edge."""
+        """Look up the weights of ``edges`` (int64 [2, m]): float32 [m], with ``otherwise`` for node pairs without an edge."""
         wanted = edges[0] * self.n_nodes + edges[1]
         if not self._places.numel():
             return torch.full(wanted.shape, otherwise)

@@ -1,6 +1,6 @@
-"""Frozen dataclasses shared by all packages. They hold the declarations of plugins and the contents of cell keys. Imports no torch.
+"""Frozen dataclasses shared by all packages, with the declarations of plugins and the contents of cell keys. Does not import torch.
 
-The names below are public. The modules that define them may change.
+The names below are public, but the modules that define them may change.
 """
 
 from cglsuite.specs.hyperparameters import Hyperparameter, Value, resolve_hyperparameters

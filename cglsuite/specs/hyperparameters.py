@@ -1,4 +1,4 @@
-"""Declare hyper-parameters with types and bounds, and validate values against them."""
+"""Declaration of hyperparameters with types and bounds, and validation of their values."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ Value = bool | int | float | str | None
 
 @dataclass(frozen=True, kw_only=True)
 class Hyperparameter:
-    """A typed hyper-parameter declared by a dataset, backbone or method.
+    """A typed hyperparameter declared by a dataset, backbone or method.
 
-    The type is that of ``default``. ``None`` is allowed only if ``optional`` is set, and ``kind`` then names the type. ``doc`` describes
-    it, ``effect`` says how changing it affects results. ``minimum`` and ``maximum`` are inclusive bounds, ``above`` is an exclusive
-    lower bound; missing bounds default to those of the type (see :mod:`cglsuite.base.inputs`).
+    The type is that of ``default``. ``None`` is allowed only if ``optional`` is set, in which case ``kind`` is the type. ``doc`` describes
+    the hyperparameter, and ``effect`` describes how changing it affects results. ``minimum`` and ``maximum`` are inclusive bounds, and
+    ``above`` is an exclusive lower bound. Missing bounds default to those of the type (see :mod:`cglsuite.base.inputs`).
 
-    Set ``implicit`` for a hyper-parameter added to a component that already has stored results. Its default is left out of
-    configurations and keys, so the keys of cells that do not set it are unchanged. The factory or method must use the same default.
+    Set ``implicit`` for a hyperparameter that is added to a component with stored results. Its default is omitted from configurations and
+    keys, so the keys of cells that do not set it do not change. The factory or method must use the same default.
     """
 
     name: str
@@ -39,14 +39,14 @@ class Hyperparameter:
 
     @property
     def type(self) -> type:
-        """bool, int, float or str."""
+        """The type of values: bool, int, float or str."""
         return self.kind or type(self.default)
 
     def parse(self, given: Any, where: str) -> Value:
-        """Parse ``given`` (a command-line string or a TOML/JSON value) and validate it for this hyper-parameter.
+        """Parse and validate ``given`` (a command-line string or a TOML/JSON value).
 
         Raises:
-            SpecError: wrong type, not among ``choices``, or out of range; the message names ``where``.
+            SpecError: the value has the wrong type, is not among ``choices``, or is out of range. The message contains ``where``.
         """
         if given is None or (isinstance(given, str) and given.lower() in {"none", "null"} and self.type is not str):
             if self.optional:
@@ -73,7 +73,7 @@ class Hyperparameter:
 def resolve_hyperparameters(declared: tuple[Hyperparameter, ...], given: Mapping[str, Any], where: str) -> dict[str, Value]:
     """Override the defaults with ``given`` and validate every value. Errors for unknown names suggest the closest match.
 
-    Implicit hyper-parameters at their default are left out.
+    Implicit hyperparameters with default values are omitted.
     """
     by_name = {h.name: h for h in declared}
     for name in given:
@@ -84,5 +84,5 @@ def resolve_hyperparameters(declared: tuple[Hyperparameter, ...], given: Mapping
 
 
 def implicit_defaults(declared: tuple[Hyperparameter, ...]) -> dict[str, Value]:
-    """Return the defaults of the implicit hyper-parameters, which a configuration leaves out."""
+    """Return the defaults of the implicit hyperparameters, which configurations omit."""
     return {h.name: h.default for h in declared if h.implicit}

@@ -1,7 +1,7 @@
 """Problem levels and their level-specific switches, incremental settings, and the version of the plugin interface.
 
-A new level adds its class of switches and lists it in :data:`LEVEL_SPECS`; nothing else changes. A :class:`cglsuite.specs.ScenarioSpec`
-holds the switches of its own level in ``level_spec``. Overrides, tables, comparisons and keys name them ``scenario.NAME``, like all others.
+A new level only needs a class of switches, listed in :data:`LEVEL_SPECS`. A :class:`cglsuite.specs.ScenarioSpec` stores the switches of its
+level in ``level_spec``. In overrides, tables, comparisons and keys, they are called ``scenario.NAME``, like all other switches.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class LevelSpec:
     """Base class for the switches of one problem level. Every field is a :func:`Switch` with a default.
 
     Raises:
-        SpecError: a value of the wrong type or out of range.
+        SpecError: a value has the wrong type or is out of range.
     """
 
     level: ClassVar[str]
@@ -48,7 +48,7 @@ class LevelSpec:
 
 @dataclass(frozen=True, kw_only=True)
 class LinkPredictionSpec(LevelSpec):
-    """Switches for link prediction: how links are ranked, and whether training passes messages over the links being predicted."""
+    """Switches for link prediction: how links are ranked, and whether training passes messages over the links to be predicted."""
 
     level: ClassVar[str] = "LP"
     # Cells of every level were keyed with these before levels had switches of their own.

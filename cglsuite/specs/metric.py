@@ -1,6 +1,7 @@
-"""Metric specs with formula, direction, range, unit and names. The functions are in :mod:`cglsuite.stats.metrics`.
+"""Specs of metrics: formula, direction, range, unit and names. The functions are in :mod:`cglsuite.stats.metrics`.
 
-Tables, figures, verdicts and the documentation use them. Names state the definition, and papers' labels are only shown next to the names.
+Tables, figures, verdicts and the documentation use these specs. Names identify the definition; labels from papers are only shown next to
+them.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from cglsuite.specs.plugins import Citation, PluginSpec
 
 
 class Direction(NamedTuple):
-    """The direction of improvement as an arrow, a word, and the sign that makes better values larger."""
+    """A direction of improvement, with its arrow, its word, and the sign that makes better values larger."""
 
     arrow: str
     better: str
@@ -29,18 +30,18 @@ DIRECTIONS = {"up": Direction("↑", "higher", 1.0), "down": Direction("↓", "l
 class MetricSpec(PluginSpec):
     """A metric: ``factory(matrix, joint=None) -> float``, a pure function of the performance matrix.
 
-    ``matrix`` is float64 ``[T + 1, T]``: row 0 before training, row k after task k, NaN where there was no query.
-    ``joint`` is the matrix of the method ``reference`` in the same scenario and seeds, if the metric declares one (``needs_joint``: that of
-    ``joint``). The value is NaN if it cannot be computed; ``undefined`` describes complete matrices for which it is undefined, if any.
+    ``matrix`` is float64 ``[T + 1, T]``: row 0 is before training and row k is after task k, with NaN if there was no query. ``joint`` is
+    the matrix of the method ``reference`` for the same scenario and seeds, if the metric declares one (``needs_joint`` declares the method
+    ``joint``). The value is NaN if it cannot be computed. ``undefined`` describes the complete matrices for which it is undefined, if any.
 
-    In the setting ``task-free`` the matrix is ``[E + 1, K]``, a row per evaluation and a column per latent task, and the factory is also
-    given ``stream``: the ``evaluations`` (steps made), the items ``delivered`` of each latent task by then ([E + 1][K]), and the facts of
-    the ``tasks``. With ``needs_tasks`` it is given ``stream`` with the facts of the ``tasks`` in other settings too.
-    ``performances`` restricts the metric to scenarios whose ``scenario.performance`` is among them; () = any. ``unit`` names the unit of
-    values other than performance (``"steps"``).
+    In the setting ``task-free``, the matrix is ``[E + 1, K]``, with one row per evaluation and one column per latent task, and the factory
+    also receives ``stream``: the ``evaluations`` (number of steps), the number of items ``delivered`` of each latent task by then ([E +
+    1][K]), and facts about the ``tasks``. With ``needs_tasks``, the factory receives ``stream`` with facts about the ``tasks`` in other
+    settings as well. ``performances`` restricts the metric to scenarios with one of these values of ``scenario.performance``; () = any.
+    ``unit`` is the unit of values other than performance (``"steps"``).
 
-    ``label`` is the name in papers, ``short`` the name in figures, and ``aliases`` are other names users may type (``ap``). ``quantity``
-    names the measured quantity, independently of its sign.
+    ``label`` is the name in papers, ``short`` is the name in figures, and ``aliases`` are other names that users may type (``ap``).
+    ``quantity`` is the name of the measured quantity, regardless of its sign.
     """
 
     kind: ClassVar[str] = "metric"
@@ -70,12 +71,12 @@ class MetricSpec(PluginSpec):
 
     @property
     def title(self) -> str:
-        """The metric's title in papers, or its name if papers use no title."""
+        """The title of the metric in papers, or its name if papers do not use a title."""
         return self.label or self.name
 
     @property
     def symbol(self) -> str:
-        """The metric's symbol in figures: ``AA``."""
+        """The symbol of the metric in figures, such as ``AA``."""
         return self.short or self.title
 
     @property
@@ -85,31 +86,33 @@ class MetricSpec(PluginSpec):
 
     @property
     def better(self) -> str:
-        """``higher`` or ``lower``, whichever is better."""
+        """The word for better values: ``higher`` or ``lower``."""
         return DIRECTIONS[self.direction].better
 
     @property
     def axis(self) -> str:
-        """The metric's symbol and arrow: ``AA ↑``."""
+        """The symbol and arrow of the metric, such as ``AA ↑``."""
         return f"{self.symbol} {self.arrow}"
 
     @property
     def heading(self) -> str:
-        """The metric's title, unit and arrow: ``time to recover, steps ↓``."""
+        """The title, unit and arrow of the metric, such as ``time to recover, steps ↓``."""
         return f"{self.title}{f', {self.unit}' if self.unit else ''} {self.arrow}"
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Names that users may type for the metric. If ``short`` and ``aliases`` are empty, they include the first word of its label."""
+        """The names that users may type for the metric. If ``short`` and ``aliases`` are empty, they include the first word of the
+        label.
+        """
         typed = (self.short, *self.aliases) if self.short or self.aliases else self.title.split()[:1]
         return (self.name, self.title, *filter(None, typed))
 
     def loss(self, value: float) -> float:
-        """Convert a value so that larger is worse. Forgetting is positive regardless of the metric's sign."""
+        """Convert a value so that larger values are worse. Forgetting is positive regardless of the metric's sign."""
         return -DIRECTIONS[self.direction].sign * value
 
     def excluded(self, scenario: Mapping[str, object]) -> str:
-        """Say why the metric does not apply to a scenario with these switches (``setting`` and ``performance``). Empty if it applies."""
+        """Explain why the metric does not apply to a scenario with this setting and performance; an empty string if it applies."""
         setting, performance = scenario.get("setting", self.settings[0]), scenario.get("performance")
         if setting not in self.settings:
             return f"does not apply to {setting}, only to {', '.join(self.settings)}"
@@ -253,13 +256,13 @@ def metric_named(word: str, metrics: Mapping[str, MetricSpec], what: str = "metr
     """Look up a metric by name, label, symbol or alias, ignoring case.
 
     Raises:
-        UnknownNameError: none is called that; suggests the nearest. UsageError: several are.
+        UnknownNameError: there is no such metric. The message suggests the closest name. UsageError: the name is ambiguous.
     """
     if word in metrics:
         return metrics[word]
     called = [spec for spec in metrics.values() if word.lower() in map(str.lower, spec.names)]
     if len(called) > 1:
-        raise UsageError(f"the metric {word!r} is several here; expected one of {', '.join(spec.name for spec in called)}")
+        raise UsageError(f"the metric name {word!r} is ambiguous; expected one of {', '.join(spec.name for spec in called)}")
     if not called:
         raise UnknownNameError(what, word, list(dict.fromkeys([*metrics, *(name for spec in metrics.values() for name in spec.names)])))
     return called[0]

@@ -1,4 +1,4 @@
-"""Plugin specs, with one frozen class per kind, and the built-in measures. Scenarios have a separate module.
+"""Plugin specs, with one frozen class per kind of component, and the built-in measures. Scenarios have a separate module.
 
 A measure defines how predictions for a task's queries are scored.
 """
@@ -23,14 +23,14 @@ class Citation:
     """A publication.
 
     Args:
-        authors: family names in order. Use ``others`` at the end to abbreviate the list.
-        title: the title as printed. year: the year of publication.
+        authors: family names in order, with ``others`` at the end if the list is abbreviated.
+        title: the title as published. year: the year of publication.
         booktitle: the conference, with its track or workshop; journal: the journal, with its volume. One of them, or neither for a preprint
             or a report, which then has ``arxiv`` or ``note``.
         arxiv: the arXiv identifier. doi: the DOI without a resolver. note: any other information, such as the relevant section.
 
     Raises:
-        SpecError: authors, title or year are missing or malformed; both a conference and a journal; no venue at all.
+        SpecError: the authors, title or year are missing or malformed, there are both a conference and a journal, or there is no venue.
 
     Example:
         >>> str(Citation(authors=("Kipf", "Welling"), title="Semi-Supervised Classification with GCNs", booktitle="ICLR", year=2017))
@@ -48,17 +48,15 @@ class Citation:
 
     def __post_init__(self) -> None:
         if not isinstance(self.authors, tuple) or not self.authors or not all(isinstance(a, str) and a.strip() for a in self.authors):
-            raise SpecError(f"citation: authors = {self.authors!r}, expected a tuple of family names")
+            raise SpecError(f"citation: authors = {self.authors!r}; expected a tuple of family names")
         if not isinstance(self.title, str) or not self.title.strip():
-            raise SpecError(f"citation of {' & '.join(self.authors)}: expected a title")
+            raise SpecError(f"citation of {' & '.join(self.authors)}: the title is missing")
         if not isinstance(self.year, int) or not 1600 <= self.year < 2200:
-            raise SpecError(f"citation of {self.title!r}: year = {self.year!r}, expected the year of publication")
+            raise SpecError(f"citation of {self.title!r}: year = {self.year!r}; expected the year of publication")
         if self.booktitle and self.journal:
             raise SpecError(f"citation of {self.title!r}: give a booktitle or a journal, not both")
         if not self.venue:
-            raise SpecError(
-                f"citation of {self.title!r}: expected a booktitle, a journal, an arXiv identifier or a note that says where it is"
-            )
+            raise SpecError(f"citation of {self.title!r}: the venue is missing; give a booktitle, a journal, an arXiv identifier or a note")
 
     @property
     def venue(self) -> str:
@@ -108,8 +106,8 @@ PRETRAINING_HYPERPARAMETERS = (
 class PluginSpec:
     """Base class of all specs. ``factory`` is a lazy ``"package.module:Object"`` string, so that listing plugins does not import torch.
 
-    ``api_version`` is the version number of the plugin interface that the plugin uses (default: the current one). Versions from
-    :data:`OLDEST_API_VERSION` on are supported. ``replaces`` names the distribution whose entry of the same name is overridden.
+    ``api_version`` is the version of the plugin interface that the plugin uses (default: the current one). All versions since
+    :data:`OLDEST_API_VERSION` are supported. ``replaces`` is the distribution that provides the entry of the same name to be overridden.
     """
 
     kind: ClassVar[str]
@@ -128,9 +126,9 @@ class PluginSpec:
         if not isinstance(self.name, str) or not pattern.fullmatch(self.name):
             raise SpecError(f"{type(self).__name__} name {self.name!r}: expected {form}")
         if not isinstance(self.summary, str) or not self.summary.strip():
-            raise SpecError(f"{type(self).__name__} {self.name!r}: expected a one-line summary")
+            raise SpecError(f"{type(self).__name__} {self.name!r}: the summary must be a single line of text")
         if not all(isinstance(part, (str, Citation)) for part in self.citations):
-            raise SpecError(f"{type(self).__name__} {self.name!r}: citation {self.citation!r} is neither text nor a Citation")
+            raise SpecError(f"{type(self).__name__} {self.name!r}: citation {self.citation!r} is neither a string nor a Citation")
         factory = getattr(self, "factory", None)
         if factory is not None and not (isinstance(factory, str) and _FACTORY.fullmatch(factory)):
             raise SpecError(f'{type(self).__name__} {self.name!r}: factory {factory!r} is not a "package.module:Object" string')
@@ -143,7 +141,7 @@ class PluginSpec:
 
     @property
     def citations(self) -> tuple[str | Citation, ...]:
-        """Every publication that the component cites, as plain text if it is not structured."""
+        """The publications that the component cites, as plain text if they are not structured."""
         parts = self.citation if isinstance(self.citation, tuple) else (self.citation,)
         return tuple(part for part in parts if part != "")
 
@@ -155,8 +153,8 @@ class PluginSpec:
 class DatasetSpec(PluginSpec):
     """A dataset: ``factory(root: DataRoot, **hyperparameters)`` returns a :class:`cglsuite.graphs.NodeData`, ``LinkData`` or ``GraphData``.
 
-    Its ``labels`` (``single``, ``multi``, ``real``), integer attributes of items (``keys``) and ``official_split`` decide which
-    protocols fit; if ``None``, a protocol that does not fit is detected when the data are loaded.
+    Its ``labels`` (``single``, ``multi``, ``real``), integer attributes of items (``keys``) and ``official_split`` determine which
+    protocols are compatible. If they are ``None``, an incompatible protocol is detected when the data are loaded.
     """
 
     kind: ClassVar[str] = "dataset"
@@ -187,11 +185,11 @@ class BackboneSpec(PluginSpec):
 class MethodSpec(PluginSpec):
     """A continual-learning method: ``factory(context: MethodContext)`` returns a :class:`cglsuite.Method`.
 
-    ``needs`` lists requirements, among ``"past-views"`` (the training views of all earlier tasks: upper bounds only), ``"task-id"`` (at
-    prediction), ``"task-boundaries"`` and ``"epochs"`` (several passes over a task). ``labels`` are the kinds of labels that it can learn,
-    among ``single``, ``multi`` and ``real`` (empty means all). ``elsewhere`` names equivalent methods for settings that this one does
-    not support, which the error for those settings suggests. ``training`` maps training switches (``{"weight_decay": 0.0}``) to
-    the method's defaults. They override the protocol's defaults, and are overridden by a preset's values for the method
+    ``needs`` lists requirements: ``"past-views"`` (the training views of all earlier tasks, only for upper bounds), ``"task-id"`` (at
+    prediction), ``"task-boundaries"`` and ``"epochs"`` (several passes over a task). ``labels`` lists the kinds of labels that the method
+    can learn: ``single``, ``multi`` and ``real`` (empty means all). ``elsewhere`` lists equivalent methods for settings that this method
+    does not support, which the error for these settings suggests. ``training`` maps training switches to the method's defaults
+    (``{"weight_decay": 0.0}``). They override the protocol's defaults and are overridden by a preset's values for the method
     (``ScenarioSpec.method_defaults``) and by user overrides.
     """
 
@@ -225,8 +223,8 @@ class MethodSpec(PluginSpec):
 class PretrainingSpec(PluginSpec):
     """Self-supervised pre-training: ``factory(context: PretrainingContext)`` returns a :class:`cglsuite.learning.Pretraining`.
 
-    The scheme sees the first task's view without labels and trains the model from which every method starts. A cell names it
-    (``pretraining.scheme``); its source is part of the cell's key. ``levels`` are the problem levels that it can be used on.
+    The scheme sees the first task's view without labels and trains the model that every method starts from. Cells refer to it by
+    ``pretraining.scheme``, and its source code is part of their keys. ``levels`` are the problem levels that it can be used for.
     """
 
     kind: ClassVar[str] = "pretraining"
@@ -237,28 +235,28 @@ class PretrainingSpec(PluginSpec):
 
     @property
     def all_hyperparameters(self) -> tuple[Hyperparameter, ...]:
-        """The hyper-parameters shared by all schemes, followed by this scheme's."""
+        """The hyperparameters shared by all schemes, followed by those of this scheme."""
         return (*PRETRAINING_HYPERPARAMETERS, *self.hyperparameters)
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.name == NO_PRETRAINING:
-            raise SpecError(f"PretrainingSpec name {self.name!r} means that there is no pre-training; choose another one")
+            raise SpecError(f"PretrainingSpec name {self.name!r} is reserved for no pre-training; choose another name")
         taken = {h.name for h in PRETRAINING_HYPERPARAMETERS} | {"scheme"}
         for own in self.hyperparameters:
             if own.name in taken:
                 raise SpecError(
-                    f"pretraining {self.name!r}: the hyper-parameter {own.name!r} has the name of one that every scheme has; "
-                    f"expected another name than {', '.join(sorted(taken))}"
+                    f"pretraining {self.name!r}: the hyper-parameter name {own.name!r} is already used by one that all schemes share; "
+                    f"expected a name other than {', '.join(sorted(taken))}"
                 )
 
 
 @dataclass(frozen=True, kw_only=True)
 class ScheduleSpec(PluginSpec):
-    """How a task-free stream mixes its latent tasks: ``factory(steps, spans, **hyperparameters) -> mixture``.
+    """A schedule for mixing the latent tasks of a task-free stream: ``factory(steps, spans, **hyperparameters) -> mixture``.
 
-    ``steps`` float64 [T] are the mid-points of the steps, ``spans`` float64 [K + 1] the boundaries of latent tasks in sequence, and the
-    result float64 [T, K] holds non-negative weights (see :mod:`cglsuite.streams.mixing`).
+    ``steps`` (float64 [T]) are the midpoints of the steps, ``spans`` (float64 [K + 1]) are the boundaries of the latent tasks in sequence,
+    and the result (float64 [T, K]) contains non-negative weights (see :mod:`cglsuite.streams.mixing`).
     """
 
     kind: ClassVar[str] = "schedule"
@@ -269,9 +267,10 @@ class ScheduleSpec(PluginSpec):
 
 @dataclass(frozen=True, kw_only=True)
 class NotebookSpec(PluginSpec):
-    """A parameterised notebook: ``path`` is ``"package:relative/path.ipynb"``; its cell tagged ``parameters`` assigns its parameters.
+    """A parameterised notebook. ``path`` is ``"package:relative/path.ipynb"``, and the cell tagged ``parameters`` assigns the parameters.
 
-    ``parameters``: ``"module:Class"``, their typed declaration (see :mod:`cglsuite.reports.notebooks`); empty: the cell declares them.
+    ``parameters`` is their typed declaration, ``"module:Class"`` (see :mod:`cglsuite.reports.notebooks`). If it is empty, the cell declares
+    them.
     """
 
     kind: ClassVar[str] = "notebook"
@@ -283,10 +282,10 @@ class NotebookSpec(PluginSpec):
 
 @dataclass(frozen=True, kw_only=True)
 class ExecutorSpec(PluginSpec):
-    """Runs cells: ``factory(**options)`` returns an object with ``run(cells, store, options) -> int`` (see cglsuite.campaigns.executors).
+    """An executor: ``factory(**options)`` returns an object with ``run(cells, store, options) -> int`` (see cglsuite.campaigns.executors).
 
-    With ``remote``, cells run on other machines, and the factory instead returns a launcher: an object with ``launch``, ``poll`` and
-    ``cancel``. ``options`` are the options allowed in ``[run.NAME]`` of a campaign; ``several`` names those whose value is a list.
+    With ``remote``, cells run on other machines, and the factory returns a launcher instead, which is an object with ``launch``, ``poll``
+    and ``cancel``. ``options`` are the options allowed in ``[run.NAME]`` of a campaign, and ``several`` lists those that take a list.
     """
 
     kind: ClassVar[str] = "executor"
@@ -301,12 +300,13 @@ class ExecutorSpec(PluginSpec):
 class MeasureSpec(PluginSpec):
     """A measure of performance: ``factory(answered: Answered)`` returns a float, or :class:`cglsuite.streams.OutputScores`.
 
-    It scores hidden answers inside the oracle: one part (test or validation) of one task at a time. A scenario names it
-    (``scenario.performance``), its source is part of the cell's key, and methods never see its inputs.
+    It is evaluated on hidden labels inside the oracle, for one part (test or validation) of one task at a time. Scenarios refer to it by
+    ``scenario.performance``, its source code is part of the keys of cells, and methods never see its inputs.
 
-    ``labels`` are the kinds of labels that it scores (values of ``scenario.labels``), ``levels`` the problem levels. ``direction`` says
-    whether higher or lower values are better; where lower ones are, performance is minus the value, so that higher performance is
-    always better. ``range`` bounds the value, ``unit`` names it where it is not a fraction, ``label`` is its name in reports.
+    ``labels`` are the kinds of labels that it scores (values of ``scenario.labels``), and ``levels`` are the problem levels. ``direction``
+    states whether higher or lower values are better. If lower values are better, performance is the negated value, so that higher
+    performance is always better. ``range`` is the range of the value, ``unit`` is its unit if it is not a fraction, and ``label`` is its
+    name in reports.
     """
 
     kind: ClassVar[str] = "measure"
@@ -327,11 +327,11 @@ class MeasureSpec(PluginSpec):
         if self.direction not in ("up", "down"):
             raise UnknownNameError(f"direction of measure {self.name!r}", str(self.direction), ("up", "down"))
         if not self.range[0] < self.range[1]:
-            raise SpecError(f"measure {self.name!r}: range = {self.range!r}: expected two ascending bounds")
+            raise SpecError(f"measure {self.name!r}: range = {self.range!r}; expected two ascending bounds")
 
     @property
     def performance_range(self) -> tuple[float, float]:
-        """The bounds of performance: those of the value, or of its negative if lower values are better."""
+        """The bounds of performance: those of the value, or of the negated value if lower values are better."""
         low, high = self.range
         return (low, high) if self.direction == "up" else (-high, -low)
 
@@ -408,9 +408,9 @@ PERFORMANCE_RANGES = {spec.name: spec.performance_range for spec in CORE_MEASURE
 
 @dataclass(frozen=True, kw_only=True)
 class CommandSpec(PluginSpec):
-    """A subcommand of ``cglsuite``: ``factory`` names a click command, whose module is imported when the command is used.
+    """A subcommand of ``cglsuite``. ``factory`` refers to a click command in a module that is imported when the command is used.
 
-    ``name`` is the subcommand and ``summary`` its line in ``cglsuite --help``. Names of the suite's own commands are reserved.
+    ``name`` is the subcommand, and ``summary`` is its line in ``cglsuite --help``. The names of the suite's own commands are reserved.
     """
 
     kind: ClassVar[str] = "command"

@@ -1,7 +1,7 @@
-"""Scenario specs: a dataset, an incremental setting and a protocol with every switch explicit.
+"""Scenario specs: a dataset, an incremental setting and a protocol with explicit values for all switches.
 
-This module also defines the switches of task-free streams, the seeds of a cell, and the switches that have no effect in a scenario because
-of the values of other switches.
+This module also defines the switches of task-free streams, the seeds of a cell, and which switches have no effect in a scenario because of
+the values of other switches.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ _FREE = {"task-free": "task-free streams train on the whole graph, and stream.qu
 
 @dataclass(frozen=True, kw_only=True)
 class EdgePolicy:
-    """A value of ``scenario.edge_policy``, with its meaning and where it applies. :mod:`cglsuite.streams.build` builds the graphs.
+    """A value of ``scenario.edge_policy``, with its meaning and its scope. :mod:`cglsuite.streams.build` builds the graphs.
 
     Args:
         doc: describes the message graph. effect: describes how the policy affects results.
-        refused: maps a level, a setting, or both (``"LP time-il"``) to the reason why the policy cannot be used there.
+        refused: maps a level, a setting or both (``"LP time-il"``) to the reason why the policy cannot be used there.
         apart: whether every task has a separate graph, so that a query's graph can reveal its task.
-        unchanged: why later tasks do not change the graph around a task's queries; empty if the graph grows.
+        unchanged: the reason why later tasks do not change the graph around a task's queries; empty if the graph grows.
     """
 
     name: str
@@ -49,11 +49,11 @@ class EdgePolicy:
     unchanged: str = ""
 
     def allows(self, level: str, setting: str) -> bool:
-        """Return whether the policy can be used in a setting of a problem level."""
+        """Return whether the policy can be used in a setting for a problem level."""
         return not self.refused.keys() & {level, setting, f"{level} {setting}"}
 
     def refusal(self, level: str, setting: str) -> str:
-        """Explain why the policy cannot be used there and which policies can. Empty if it can be used."""
+        """Explain why the policy cannot be used there and which policies can; an empty string if it can be used."""
         reason = next((self.refused[where] for where in (level, setting, f"{level} {setting}") if where in self.refused), "")
         allowed = [policy.name for policy in EDGE_POLICIES.values() if policy.allows(level, setting)]
         return f"{reason}; expected {' or '.join(filter(None, (', '.join(allowed[:-1]), *allowed[-1:])))}" if reason else ""
@@ -96,14 +96,14 @@ EDGE_POLICIES: Mapping[str, EdgePolicy] = {
 
 @dataclass(frozen=True, kw_only=True)
 class ScenarioSpec(PluginSpec):
-    """A scenario: dataset × incremental setting × protocol, with every switch explicit. Building it yields a stream.
+    """A scenario: dataset × incremental setting × protocol, with explicit values for all switches. Building it yields a stream.
 
-    ``builder`` is a lazy ``"package.module:function"`` called as ``builder(spec, data, seeds)``. ``method_defaults`` maps a method to
-    the values that the preset's search chose for it, by dotted key (``{"ewc": {"method.lambda": 1e4, "training.lr": 5e-3}}``).
-    ``level_spec`` holds the switches that only scenarios of this level have (default: their defaults, ``None`` where the level has none).
-    ``method_trials`` gives the number of settings that the search tried for each method (1 for methods not listed).
-    ``search_scope`` is the default of a campaign's ``[search] scope``, which limits the tasks that a search sees: ``all``, as in papers, or
-    ``first-tasks(k)`` with k >= 2. The catalogue sets ``measure`` to the spec named by ``performance`` when it resolves a scenario.
+    ``builder`` is a lazy ``"package.module:function"`` that is called as ``builder(spec, data, seeds)``. ``method_defaults`` maps a method
+    to the values chosen by the preset's search, by dotted key (``{"ewc": {"method.lambda": 1e4, "training.lr": 5e-3}}``). ``level_spec``
+    contains the switches that only scenarios of this level have (default: their defaults, or ``None`` if the level has none).
+    ``method_trials`` is the number of settings that the search tried for each method (1 for methods not listed). ``search_scope`` is the
+    default of ``[search] scope`` in campaigns, which limits the tasks that a search sees: ``all``, as in papers, or ``first-tasks(k)`` with
+    k >= 2. The catalogue sets ``measure`` to the spec of ``performance`` when it resolves a scenario.
     """
 
     kind: ClassVar[str] = "scenario"
@@ -377,7 +377,7 @@ class ScenarioSpec(PluginSpec):
         self._check_level()
         ratio = self.split_ratio
         if len(ratio) != 3 or abs(sum(ratio) - 1) > 1e-9:
-            raise SpecError(f"scenario.split_ratio = {ratio!r}: expected three shares that sum to 1")
+            raise SpecError(f"scenario.split_ratio = {ratio!r}; expected three shares that sum to 1")
         if self.class_order not in NAMED_ORDERS and not WRITTEN_ORDERS.fullmatch(self.class_order):
             raise SpecError(
                 f"scenario.class_order = {quoted(self.class_order)}: expected {', '.join(NAMED_ORDERS)}, or an order such as 3,1,2,0 "
@@ -385,32 +385,34 @@ class ScenarioSpec(PluginSpec):
             )
         if self.performance in PERFORMANCE_RANGES and self.performance not in MEASURES[self.labels]:
             measures_by_kind = "; ".join(f"{', '.join(measures)} for {kind} labels" for kind, measures in MEASURES.items())
-            raise SpecError(f"scenario.performance = {self.performance}: labels are {self.labels}; expected {measures_by_kind}")
+            raise SpecError(
+                f"scenario.performance = {self.performance} does not apply to {self.labels} labels; expected {measures_by_kind}"
+            )
         if self.labels == "real" and self.training.class_balanced:
-            raise SpecError("training.class_balanced = true: real targets have no classes to balance; expected false")
+            raise SpecError("training.class_balanced = true, but real targets have no classes to balance; expected false")
         if (self.setting == "task-free") != (self.task_free is not None):
             raise SpecError(
-                f"{self.name}: setting = {self.setting}: expected task_free=TaskFreeSpec(...) for task-free scenarios and for no others"
+                f"{self.name}: setting = {self.setting}, but task_free=TaskFreeSpec(...) must be given for task-free scenarios and "
+                "only for these"
             )
         if self.task_free is not None and self.training.batch_size is None:
-            raise SpecError("training.batch_size = none: expected the number of items per step of a task-free stream")
+            raise SpecError("training.batch_size = none; a task-free stream requires a number of items per step")
         if refusal := EDGE_POLICIES[self.edge_policy].refusal(self.level, self.setting):
             raise SpecError(f"scenario.edge_policy = {self.edge_policy}: {refusal}")
         self._check_queries()
         self._check_few_shot()
         if not _SCOPES.fullmatch(self.search_scope):
-            raise SpecError(
-                f"{self.name}: search_scope = {quoted(self.search_scope)}: expected all, or first-tasks(k) with k of at least 2"
-            )
+            raise SpecError(f"{self.name}: search_scope = {quoted(self.search_scope)}; expected all, or first-tasks(k) with k at least 2")
         if self.task_free is not None and self.search_scope != "all":
-            raise SpecError(f"{self.name}: search_scope = {quoted(self.search_scope)} of a task-free stream: expected all")
+            raise SpecError(f"{self.name}: search_scope = {quoted(self.search_scope)}; expected all for a task-free stream")
         if list(self.task_bins) != sorted(set(self.task_bins)):
-            raise SpecError(f"scenario.task_bins = {self.task_bins!r}: expected ascending numbers without repetition")
+            raise SpecError(f"scenario.task_bins = {self.task_bins!r}; expected strictly ascending numbers")
 
     def _check_queries(self) -> None:
-        """Check that queries are grouped differently only where tasks are separate: nodes in class-, domain- and time-IL, edge policy none.
+        """Check that the query switches are changed only if tasks are separate (nodes in class-, domain- and time-IL, edge policy
+        ``none``).
 
-        Nodes with several labels, which may belong to several tasks, are pooled by a builder that asks each once.
+        Nodes with several labels, which may belong to several tasks, are pooled by a builder that queries each of them once.
         """
         switches_of_queries = ("query_grouping", self.query_grouping, "task"), ("query_edges", self.query_edges, "own")
         changed = [f"scenario.{name} = {value}" for name, value, default in switches_of_queries if value != default]
@@ -431,7 +433,7 @@ class ScenarioSpec(PluginSpec):
                 raise SpecError(f"{self.name}: {', '.join(changed)}: {reason}; expected query_grouping = task, query_edges = own")
 
     def _check_few_shot(self) -> None:
-        """Check that base tasks and few-shot tasks are used only in streams whose tasks are classes with one label per item."""
+        """Check that base tasks and few-shot tasks are used only in streams with class-based tasks and one label per item."""
         settings = [f"scenario.{name} = {value}" for name in ("base_classes", "shots") if (value := getattr(self, name)) is not None]
         if not settings:
             return
@@ -456,10 +458,12 @@ class ScenarioSpec(PluginSpec):
             actual = type(self.level_spec)
             theirs = f" (switches of {actual.level}: {', '.join(declared_switches(actual))})" if issubclass(actual, LevelSpec) else ""
             expected = f"{expected_class.__name__}(...)" if expected_class else "none, for this level has no switches of its own"
-            raise SpecError(f"{self.name}: scenario.level = {self.level}, level_spec = {actual.__name__}(...){theirs}: expected {expected}")
+            raise SpecError(f"{self.name}: scenario.level = {self.level}, level_spec = {actual.__name__}(...){theirs}; expected {expected}")
         for level, others in LEVEL_SPECS.items():
             if self.performance in others.measures and level != self.level:
-                raise SpecError(f"scenario.performance = {self.performance}: it is for {level} scenarios, and {self.name} is {self.level}")
+                raise SpecError(
+                    f"scenario.performance = {self.performance} applies only to {level} scenarios, but {self.name} is {self.level}"
+                )
 
     @property
     def task_ids_at_test(self) -> bool:
@@ -471,8 +475,8 @@ class ScenarioSpec(PluginSpec):
 class TaskFreeSpec:
     """Switches for how a task-free stream arrives and is evaluated.
 
-    ``schedule_hyperparameters`` are those that differ from the schedule's defaults. When a cell is resolved, they are completed and
-    ``schedule_factory`` is filled in.
+    ``schedule_hyperparameters`` are the values that differ from the schedule's defaults. When a cell is resolved, they are completed and
+    ``schedule_factory`` is set.
     """
 
     schedule: str = Switch(
@@ -523,7 +527,7 @@ class TaskFreeSpec:
 
 @dataclass(frozen=True, kw_only=True)
 class Seeds:
-    """The three independent seeds: task or class order, data split, and all randomness of the method."""
+    """The three independent seeds of a cell: for the task or class order, the data split, and all randomness of the method."""
 
     order: int = 0
     split: int = 0
@@ -544,7 +548,7 @@ _BETWEEN_TASKS = ("plateau_patience", "plateau_factor", "stop_ratio", "monitor",
 
 
 def inert(spec: ScenarioSpec) -> dict[str, str]:
-    """Return the switches that have no effect in a scenario with these values, by dotted name, with the reason for each."""
+    """Return the switches that have no effect in a scenario with these values, and the reason for each, by dotted name."""
     by_key = spec.setting in ("domain-il", "time-il") or (spec.setting == "task-free" and spec.task_key is not None)
     by_class = spec.setting in ("task-il", "class-il")
     free = spec.setting == "task-free"
@@ -574,13 +578,13 @@ def inert(spec: ScenarioSpec) -> dict[str, str]:
 
 
 def check_effective(spec: ScenarioSpec, preset: ScenarioSpec, sections: Mapping[str, Mapping[str, object]]) -> None:
-    """Refuse to override a switch that has no effect.
+    """Raise an error if an overridden switch has no effect.
 
     Args:
         spec: the resolved scenario. preset: the original preset. sections: the overridden names by section (``scenario``, ``training``).
 
     Raises:
-        SpecError: with the switch, the value, the reason, and what to do.
+        SpecError: an overridden switch has no effect. The message states the switch, the value, the reason, and what to do.
     """
     for name, reason in inert(spec).items():
         section, _, switch = name.partition(".")
@@ -589,7 +593,7 @@ def check_effective(spec: ScenarioSpec, preset: ScenarioSpec, sections: Mapping[
         value, before = (getattr(part if section == "scenario" else part.training, switch) for part in (spec, preset))
         if value != before:
             raise SpecError(
-                f"{preset.name}: {name} = {_shown(value)} would change nothing: {reason}; leave it out (the preset has {_shown(before)})"
+                f"{preset.name}: {name} = {_shown(value)} would have no effect: {reason}; remove it (the preset has {_shown(before)})"
             )
 
 
@@ -605,7 +609,7 @@ TASK_ORDERS = ("all-tasks", "random-tasks", "latin-tasks")
 
 
 def order_count(design: str, n: int) -> int | None:
-    """Return the number of orders of ``n`` tasks (or classes) for a ``scenario.class_order``, or ``None`` if every seed gives an order."""
+    """Return the number of orders of ``n`` tasks (or classes) for a ``scenario.class_order``; ``None`` if every seed gives an order."""
     if design == "all-tasks":
         return math.factorial(n)
     if design in ("latin-tasks", "latin-classes"):

@@ -1,4 +1,4 @@
-"""Switches are the documented fields of a protocol. This module parses, validates and explains them."""
+"""Switches, the documented fields of a protocol: declaration, parsing, validation and explanation."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ def Switch(
 ) -> Any:
     """Declare a dataclass field of a protocol. ``doc`` describes it, and ``effect`` states how changing it affects results.
 
-    ``choices`` and bounds are checked, for lists item by item; see :class:`Hyperparameter` for ``minimum``, ``maximum`` and ``above``.
-    ``effect`` is one text, or one per value (``"*"``: any other). A ``guard`` decides whether a stream may be built and changes no
-    number: it is part of neither a cell's configuration nor its key. ``implicit`` is for a switch that protocols get when results of them
-    are already stored: its default is left out of configurations and keys, so cells that do not set it keep theirs.
+    ``choices`` and bounds are checked, for lists item by item. See :class:`Hyperparameter` for ``minimum``, ``maximum`` and ``above``.
+    ``effect`` is one text, or one text per value (``"*"``: any other value). A ``guard`` determines whether a stream may be built and does
+    not change any result, so it is not part of a cell's configuration or key. Set ``implicit`` for a switch that is added to protocols with
+    stored results. Its default is omitted from configurations and keys, so the keys of cells that do not set it do not change.
     """
     bounds = {"minimum": minimum, "maximum": maximum, "above": above}
     metadata = {"doc": doc, "choices": choices, "effect": effect, "guard": guard, "implicit": implicit, **bounds}
@@ -40,12 +40,12 @@ def Switch(
 
 
 def ByLevel(classes: Mapping[str, type]) -> Any:
-    """The dataclass field that holds the switches of one problem level: an instance of ``classes[level]``, ``None`` at other levels.
+    """Declare a dataclass field with the switches of one problem level: an instance of ``classes[level]``, ``None`` at other levels.
 
-    Everything that reads switches of the dataclass by name sees these among its own.
+    Functions that read the switches of the dataclass by name also see these switches.
 
     Args:
-        classes: by level, dataclasses of switches that all have defaults; no two have a switch of the same name.
+        classes: dataclasses of switches by level. All switches must have defaults, and their names must be unique across levels.
     """
     return dataclasses.field(default=None, metadata={"by level": classes})
 
@@ -64,7 +64,7 @@ def declared_switches(owner: type) -> dict[str, dataclasses.Field[Any]]:
 def fields_with_level(spec: Any) -> Iterator[tuple[dataclasses.Field[Any], Any]]:
     """Return all fields of a spec with their values, in declared order, including its level's switches.
 
-    The switches of other levels are not there, but for those ``in_every_key``, which have their defaults.
+    The switches of other levels are omitted, except for those ``in_every_key``, which have their default values.
     """
     for field in dataclasses.fields(spec):
         if (classes := field.metadata.get("by level")) is None:
@@ -82,7 +82,7 @@ def switches(spec: Any, *, guards: bool = False, implicit: bool = False) -> dict
 
     Args:
         guards: include guards (see :func:`Switch`).
-        implicit: include implicit switches that have their default.
+        implicit: include implicit switches with default values.
     """
     documented = [(field, value) for field, value in fields_with_level(spec) if field.metadata.get("doc")]
     stated = [(field, value) for field, value in documented if implicit or not field.metadata.get("implicit") or value != field.default]
@@ -93,8 +93,8 @@ def with_switches(spec: Whole, changes: Mapping[str, Any], where: str) -> Whole:
     """Return a copy of ``spec`` with the named switches changed.
 
     Raises:
-        UnknownNameError: no such switch; suggests the nearest.
-        SpecError: a switch of another level, or a value outside what a switch takes.
+        UnknownNameError: there is no such switch. The message suggests the closest name.
+        SpecError: a switch belongs to another level, or a value is not allowed.
     """
     whole: Any = spec
     fields = dataclasses.fields(whole)
@@ -106,7 +106,7 @@ def with_switches(spec: Whole, changes: Mapping[str, Any], where: str) -> Whole:
             if names and level != whole.level:
                 name = min(names)
                 value = str(left[name]).lower()
-                raise SpecError(f"{where}.{name} = {value}: a switch of {level} scenarios, and {whole.name} is {whole.level}; leave it out")
+                raise SpecError(f"{where}.{name} = {value} applies only to {level} scenarios, but {whole.name} is {whole.level}; remove it")
             if names:
                 replaced[field.name] = dataclasses.replace(getattr(whole, field.name), **{name: left.pop(name) for name in names})
     for name in left:
@@ -131,8 +131,8 @@ def parse_switch(owner: type, name: str, given: Any, where: str) -> Any:
     """Parse ``given`` (text or a TOML/JSON value) as a value of the switch ``name`` of a protocol dataclass.
 
     Raises:
-        UnknownNameError: no such switch; suggests the nearest.
-        SpecError: a value of the wrong type.
+        UnknownNameError: there is no such switch. The message suggests the closest name.
+        SpecError: the value has the wrong type.
     """
     readers = _readers(owner)
     if name not in readers:
@@ -148,11 +148,11 @@ def parse_switch(owner: type, name: str, given: Any, where: str) -> Any:
 
 
 def check_switches(spec: Any, where: str) -> None:
-    """Check that every switch of a protocol dataclass has an allowed value. Level-specific switches check themselves.
+    """Check that every switch of a protocol dataclass has an allowed value. Level-specific switches are checked by their own class.
 
     Raises:
-        UnknownNameError: a value that is not among the choices; the nearest are named.
-        SpecError: a value of the wrong type or out of range.
+        UnknownNameError: a value is not among the choices. The message lists the closest ones.
+        SpecError: a value has the wrong type or is out of range.
     """
     owner: type = type(spec)
     readers = _readers(owner)
@@ -169,9 +169,9 @@ def check_switches(spec: Any, where: str) -> None:
 
 @lru_cache(maxsize=16)
 def _readers(owner: type) -> dict[str, tuple[Hyperparameter, bool]]:
-    """For every switch, the declaration that parses one of its values, and whether the switch is a list.
+    """Return the declaration that parses one value of each switch, and whether the switch is a list.
 
-    Switches that hold name-value pairs have none: they are set item by item, under the names of what they configure.
+    Switches with name-value pairs are not included, since they are set item by item, under the names of what they configure.
     """
     hints = get_type_hints(owner)
     readers: dict[str, tuple[Hyperparameter, bool]] = {}
@@ -187,7 +187,7 @@ def _readers(owner: type) -> dict[str, tuple[Hyperparameter, bool]]:
 
 
 def _value_type(hint: Any) -> tuple[type, bool, bool] | None:
-    """For a type hint ``T``, ``T | None`` or ``tuple[T, ...]``: T, whether it may be absent, and whether it is a list."""
+    """Analyse a type hint ``T``, ``T | None`` or ``tuple[T, ...]``. Return T, whether it may be absent, and whether it is a list."""
     several = get_origin(hint) is tuple
     members = set(get_args(hint)) if several or get_origin(hint) in (Union, UnionType) else {hint}
     kinds = members - {NoneType, Ellipsis, EllipsisType}

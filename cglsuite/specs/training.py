@@ -134,9 +134,9 @@ class TrainingSpec:
     def __post_init__(self) -> None:
         check_switches(self, "training")
         if self.fan_out and self.batch_size is None:
-            raise SpecError("training.batch_size = none: neighbours are sampled for mini-batches; expected a number with training.fan_out")
+            raise SpecError("training.batch_size = none, but training.fan_out samples neighbours for mini-batches; expected a number")
         if (self.plateau_patience is not None or self.restore_best) and self.monitor == "none":
             raise SpecError(
-                "training.monitor = none: a plateau schedule and restore_best need a monitored value (validation-loss or "
+                "training.monitor = none, but a plateau schedule and restore_best require a monitored value (validation-loss or "
                 "validation-performance)"
             )

@@ -1,7 +1,7 @@
-"""Statistics on tidy data frames: pure functions that raise Refused, with the reason, if the data do not support an analysis.
+"""Statistics on tidy data frames: pure functions that raise Refused with a reason if the data do not support an analysis.
 
-Performance values are fractions. Orders and seeds are random factors: nested seeds are averaged, and the test accounts for crossed ones
-(:mod:`cglsuite.stats.replication`). Start with :func:`compare_methods`, which goes from cells to verdicts.
+Performance values are fractions. Orders and seeds are random factors. Nested seeds are averaged, and tests account for crossed seeds
+(:mod:`cglsuite.stats.replication`). Start with :func:`compare_methods`, which turns cells into verdicts.
 """
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-"""Check the claims of published tables: which pairs of methods a table separates, whether our runs confirm it, and how many runs it
-takes."""
+"""Check the claims of published tables: which pairs of methods differ, whether our runs confirm this, and how many runs it takes."""
 
 from __future__ import annotations
 
@@ -22,8 +21,11 @@ CLAIM_VERDICTS = ("confirmed", "same sign", "opposite sign", "reversed")
 
 
 class PrintedPair(NamedTuple):
-    """Two rows of a block, compared by Welch's test. ``better`` and ``worse`` are row indices within the block, ``difference`` is the lead
-    of the better row, and ``p_holm`` is adjusted over all pairs of the block."""
+    """Two rows of a block, compared with Welch's test.
+
+    ``better`` and ``worse`` are row indices within the block, ``difference`` is the lead of the better row, and ``p_holm`` is adjusted over
+    all pairs in the block.
+    """
 
     better: int
     worse: int
@@ -33,7 +35,7 @@ class PrintedPair(NamedTuple):
 
 
 def sample_deviation(deviation: float, n: int, ddof: int | None) -> float:
-    """Convert a published standard deviation to a sample's: one that divides by n is multiplied by ``√(n / (n - 1))``.
+    """Convert a published standard deviation to a sample standard deviation. If it divides by n, it is multiplied by ``√(n / (n - 1))``.
 
     Args:
         ddof: the paper's code divides by ``n - ddof``; ``None`` means unknown, which is treated as a sample standard deviation.
@@ -46,7 +48,7 @@ def sample_deviation(deviation: float, n: int, ddof: int | None) -> float:
 
 
 def printed_pairs(means: ArrayLike, deviations: ArrayLike, n: ArrayLike, *, higher_is_better: bool = True) -> list[PrintedPair]:
-    """Compare all pairs of rows in a block by two-sided Welch tests on the published values, Holm-adjusted over the block.
+    """Compare all pairs of rows in a block with two-sided Welch tests on the published values, Holm-adjusted over the block.
 
     Args:
         means, deviations: float64 ``[rows]``. n: the number of runs behind each row.
@@ -62,7 +64,7 @@ def printed_pairs(means: ArrayLike, deviations: ArrayLike, n: ArrayLike, *, high
 
     mean, deviation, runs = (np.asarray(values, dtype=np.float64) for values in (means, deviations, n))
     if not (np.isfinite(mean).all() and (deviation > 0.0).all() and (runs >= 2).all()):
-        raise UsageError("a printed row needs a mean, a positive standard deviation and at least two runs")
+        raise UsageError("a published row needs a mean, a positive standard deviation and at least two runs")
     if mean.size < 2:
         return []
     first, second = np.array(list(combinations(range(mean.size), 2))).T
@@ -78,11 +80,11 @@ def claim_verdicts(differences: ArrayLike, p: ArrayLike, *, alpha: float = 0.05)
     """Return the verdict and the p value of each claim in a block, Holm-adjusted over the block.
 
     Args:
-        differences, p: float64 ``[claims]``. A difference is positive if our difference has the sign of the claim. NaN means there is no
-            test.
+        differences, p: float64 ``[claims]``. A difference is positive if our difference has the same sign as the claim. NaN means that
+        there is no test.
 
     Returns:
-        For each claim, one of :data:`CLAIM_VERDICTS` or ``no verdict``; and the adjusted p values.
+        One of :data:`CLAIM_VERDICTS` or ``no verdict`` for each claim, and the adjusted p values.
 
     Examples:
         >>> claim_verdicts([2.0, 0.1, -0.1, -2.0], [0.001, 0.6, 0.6, 0.001])[0]
@@ -99,8 +101,7 @@ def claim_verdicts(differences: ArrayLike, p: ArrayLike, *, alpha: float = 0.05)
 
 
 def claim_power(deviation: float, n: int, difference: float, claims: int, *, alpha: float = 0.05) -> tuple[float, int | None]:
-    """Return the power of ``n`` paired runs at a true difference, and the number of runs for 80% power (``None`` if it is too large to
-    plan).
+    """Return the power of ``n`` paired runs for a true difference, and the number of runs for 80% power (``None`` if it is too large).
 
     Args:
         deviation: standard deviation of the paired differences. claims: number of claims in the block. The test's level is ``alpha /
@@ -116,11 +117,11 @@ def claim_power(deviation: float, n: int, difference: float, claims: int, *, alp
 
 
 def flips(better: Sequence[float], worse: Sequence[float], was: float, tried: int = 1, *, alpha: float = 0.05) -> bool:
-    """Return whether the paired values under another setting differ significantly, with the sign opposite to ``was``.
+    """Return whether the paired values under another setting differ significantly, with the opposite sign to ``was``.
 
     Args:
-        better, worse: values of the two methods, for the same units in the same order. tried: number of settings tried; p is multiplied by
-            it.
+        better, worse: values of the two methods, for the same units in the same order. tried: the number of settings tried, by which p is
+        multiplied.
     """
     try:
         test = paired_t(better, worse)
@@ -138,15 +139,15 @@ MAX_WORTHWHILE_UNITS = 100
 def precision_of(
     spread: float, printed: float, n: int, margin: float, *, alpha: float = 0.05, wanted: float = 0.8
 ) -> tuple[str, int | None]:
-    """Return what it would take to show that an undecided value is equivalent: one of :data:`PRECISIONS`, and the number of runs.
+    """Return what is needed to show that an undecided value is equivalent: one of :data:`PRECISIONS`, and the number of runs.
 
     Args:
         spread: standard deviation of our repetitions. printed, n: sample standard deviation of the published runs, and their number.
         margin: the equivalence margin, in the same unit.
 
     Returns:
-        ``print too imprecise``: ``t.95(n - 1) · s / √n`` reaches the margin, so no number of our runs can show equivalence.
-        ``needs more runs``: that number of runs shows it with power ``wanted`` if the true difference is 0. ``not worth it``: more than
+        ``print too imprecise``: ``t.95(n - 1) · s / √n`` reaches the margin, so no number of our runs can show equivalence. ``needs more
+        runs``: the returned number of runs shows it with power ``wanted`` if the true difference is 0. ``not worth it``: more than
         :data:`MAX_WORTHWHILE_UNITS` would be needed.
 
     Examples:

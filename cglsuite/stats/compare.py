@@ -1,11 +1,11 @@
 """Compare pairs of methods, and test whether our means agree with published ones.
 
-Methods are compared over a declared family of tests. For agreement, a difference that is not significant is not enough: with few runs
-nothing is significant. Equivalence is tested by two one-sided tests (TOST; Schuirmann 1987): a mean is equivalent to the published one if
-both ``difference ≤ -margin`` and ``difference ≥ margin`` are rejected, that is, if the interval of the difference at level ``1 - 2α`` lies
-within ``±margin``. The margin is fixed in advance. A mean that is not equivalent is different if Welch's test, Holm-adjusted over the rows
-of a table, is significant, and undecided otherwise. The smallest margin that would have passed indicates how much the data can show. Both
-tests use the standard errors of both means, with the degrees of freedom of Welch and Satterthwaite.
+Methods are compared in a declared family of tests. For agreement, it is not enough that a difference is not significant, since nothing is
+significant with few runs. Equivalence is tested by two one-sided tests (TOST; Schuirmann 1987): a mean is equivalent to the published one
+if both ``difference ≤ -margin`` and ``difference ≥ margin`` are rejected, that is, if the interval for the difference at level ``1 - 2α``
+is within ``±margin``. The margin is fixed in advance. A mean that is not equivalent is different if Welch's test, Holm-adjusted over the
+rows of a table, is significant, and undecided otherwise. The smallest margin that would have passed indicates how precise the data are.
+Both tests use the standard errors of both means, with the degrees of freedom of Welch and Satterthwaite.
 """
 
 from __future__ import annotations
@@ -54,21 +54,21 @@ def compare_methods(
     orders_in_all: int | None = None,
     overlap: float = 0.0,
 ) -> pd.DataFrame:
-    """Test pairs of methods on one scenario and one metric. A test that the data do not support is refused and has no p value.
+    """Compare pairs of methods on one scenario and one metric. A test that the data do not support is refused and has no p value.
 
-    The design decides the test (see :mod:`cglsuite.stats.replication`). Over one factor, methods that were run in the same units are
-    compared by a paired test, and others by Welch's test. Over orders crossed with seeds, the test is the quasi-F of the paired
+    The design decides the test (see :mod:`cglsuite.stats.replication`). With one factor, methods that were run in the same units are
+    compared with a paired test, and others with Welch's test. With orders crossed with seeds, the test is the quasi-F of the paired
     differences. If all possible orders were run, they are the population, and only the seeds are replicates. With a single order or seed,
     the claim is limited to that order or seed.
 
-    ``welch`` ignores that methods share orders and seeds. Its units are those of the design, never single cells: each method's mean has the
-    standard error of that method's design, computed from ``(MS_O + MS_S - MS_E) / (O S)`` where orders and seeds are crossed.
+    ``welch`` ignores that methods share orders and seeds. Its units are those of the design, never single cells. Each method's mean has the
+    standard error of that method's design, computed from ``(MS_O + MS_S - MS_E) / (O S)`` if orders and seeds are crossed.
 
     Args:
-        frame: one row per cell, with columns method, value, and any of order, split and seed.
+        frame: one row per cell, with the columns method, value, and any of order, split and seed.
         pairs: the declared family of comparisons; by default all pairs of methods, or all pairs that include ``against``.
         adjustment: ``holm`` or ``benjamini-hochberg``, over all declared pairs. alpha: family-wise level; intervals have level 1 - alpha.
-        orders_in_all: the total number of possible task orders, if the scenario has only a limited number.
+        orders_in_all: the total number of possible task orders, if this number is limited.
         overlap: for random splits, the ratio of test items to training items (see :mod:`cglsuite.stats.crossed`).
 
     Returns:
@@ -104,10 +104,10 @@ def _family(frame: pd.DataFrame, pairs: Sequence[tuple[str, str]] | None, agains
     absent = [name for name in ("method", "value") if name not in frame]
     if absent or not any(name in frame for name in LEVELS):
         wanted = ", ".join(absent) or "at least one of " + ", ".join(LEVELS)
-        raise UsageError(f"the frame has the columns {', '.join(map(str, frame.columns))}: expected {wanted} as well")
+        raise UsageError(f"the frame has the columns {', '.join(map(str, frame.columns))}, but {wanted} is also required")
     methods = [str(name) for name in frame["method"].drop_duplicates()]
     if len(methods) < 2:
-        raise UsageError(f"{len(methods)} method: a comparison needs at least two")
+        raise UsageError(f"the frame has {len(methods)} method, but a comparison needs at least two")
     for name in {m for pair in pairs or () for m in pair} | ({against} if against else set()):
         if name not in methods:
             raise UnknownNameError("method of this frame", name, methods)
@@ -140,11 +140,11 @@ def _tested(units: Replicates, test: str, level: float) -> tuple[Difference, Eff
     name = f"{units.factors[0]}s"
     if test == "wilcoxon":
         if len(units.factors) == 2:
-            raise Refused(f"{units.unit} are crossed: Wilcoxon's signed-rank test is for pairs over one factor")
+            raise Refused(f"{units.unit} are crossed, but Wilcoxon's signed-rank test is for pairs over one factor")
         if not units.paired:
-            raise Refused(f"the methods share no {units.unit}: Wilcoxon's signed-rank test needs pairs")
+            raise Refused(f"the methods share no {units.unit}, but Wilcoxon's signed-rank test needs pairs")
         if units.overlap:
-            raise Refused("random splits share items: Wilcoxon's signed-rank test needs independent pairs")
+            raise Refused("random splits share items, but Wilcoxon's signed-rank test needs independent pairs")
         difference = wilcoxon(units.first, units.second, level=level, unit=name)
         return difference, hedges_g(units.first, units.second, paired=True, level=level, unit=name)
     if not units.paired:
@@ -161,7 +161,7 @@ def _tested(units: Replicates, test: str, level: float) -> tuple[Difference, Eff
 
 
 def _better(row: dict[Any, Any], alpha: float, higher_is_better: bool) -> str:
-    """Return the better method of a tested pair; empty for an estimate of 0."""
+    """Return the better method of a tested pair, or an empty string if the estimate is 0."""
     if row["refused"] or not row["p_adjusted"] <= alpha or not row["estimate"]:
         return ""
     return str(row["first"] if (row["estimate"] > 0) == higher_is_better else row["second"])
@@ -181,7 +181,7 @@ def condition_of(words: str) -> str:
     """Describe the condition of a claim in words.
 
     Args:
-        words: the column ``words`` of a comparison.
+        words: the value in the column ``words`` of a comparison.
 
     Example:
         >>> condition_of("order 0,1 | 2,3"), condition_of("seed 0"), condition_of("")
@@ -201,7 +201,7 @@ discovery rate."""
 def adjust(p: ArrayLike, method: str = "holm") -> NDArray[np.float64]:
     """Adjust p values for multiple comparisons. Compare the results with the level of the whole family.
 
-    A declared comparison that was refused stays in the family with p = 1, so an untestable comparison never makes the others look more
+    A declared comparison that was refused stays in the family with p = 1, so that it never makes the other comparisons look more
     significant.
 
     Args:
@@ -236,12 +236,12 @@ def adjust(p: ArrayLike, method: str = "holm") -> NDArray[np.float64]:
 def across_families(p: Sequence[ArrayLike], alpha: float = 0.05) -> tuple[list[bool], float]:
     """Select the families that contain a difference, and return the level for tests within them (Benjamini & Bogomolov 2014).
 
-    A family's p value is its smallest adjusted p value. Families are selected by the Benjamini-Hochberg procedure. If R of m are selected,
-    adjusted p values within them are compared with ``alpha R / m``. The chance of a false claim within a family, averaged over the selected
-    ones, is then at most alpha.
+    A family's p value is its smallest adjusted p value. Families are selected with the Benjamini-Hochberg procedure. If R of m families are
+    selected, adjusted p values within them are compared with ``alpha R / m``. The probability of a false claim within a family, averaged
+    over the selected families, is then at most alpha.
 
     Args:
-        p: for each family, its p values after Holm's adjustment; NaN for refused tests.
+        p: the p values of each family after Holm's adjustment; NaN for refused tests.
 
     Example:
         >>> across_families([[0.001, 0.2], [0.9], [0.03]])
@@ -255,8 +255,7 @@ def across_families(p: Sequence[ArrayLike], alpha: float = 0.05) -> tuple[list[b
 
 @contextlib.contextmanager
 def _out_of_the_collectors_way() -> Iterator[None]:
-    """Exclude existing objects from garbage collection, which statsmodels triggers in every Holm adjustment and which is slow with many
-    records."""
+    """Exclude existing objects from garbage collection, which statsmodels triggers in every Holm adjustment and which is slow."""
     if gc.get_freeze_count():  # somebody else's, which must stay frozen
         yield
         return
@@ -275,14 +274,14 @@ _DRAWS = 2000
 
 @dataclass(frozen=True, kw_only=True)
 class Agreement:
-    """The equivalence test and the Welch test of our mean against a published one, with the numbers behind the verdict.
+    """The results of the equivalence test and of Welch's test of our mean against a published mean.
 
     Args:
-        difference: ours minus published. low, high: its interval at level ``1 - 2α``, which decides equivalence.
-        error, df: standard error of the difference, and its degrees of freedom. margin: means closer than this count as equivalent.
+        difference: our mean minus the published one. low, high: its interval at level ``1 - 2α``, which decides equivalence. error, df:
+            standard error of the difference, and its degrees of freedom. margin: the equivalence margin.
         smallest_margin: the smallest margin that would have passed. printed_reach: half-width of the same interval for the published mean
-            alone; with a margin no larger than this, no number of runs could show equivalence. p_equivalent: p value of the two one-sided
-            tests. p_different: p value of Welch's test.
+            alone. If the margin is not larger, no number of runs can show equivalence. p_equivalent: p value of the two one-sided tests.
+            p_different: p value of Welch's test.
     """
 
     difference: float
@@ -298,16 +297,17 @@ class Agreement:
 
 
 def agreement(ours: MeanEstimate, mean: float, std: float, n: int, *, margin: float, alpha: float = 0.05) -> Agreement:
-    """Test our mean against a published one for equivalence and for difference; all values are in the same unit.
+    """Test our mean against a published mean for equivalence and for difference. All values are in the same unit.
 
     With two or three published runs, more noise in our runs would raise Satterthwaite's degrees of freedom and make equivalence easier to
-    show. In that case, the difference must also be within the margin under the published mean's error alone, with n - 1 degrees of freedom.
+    show. In this case, the difference must also be within the margin given the error of the published mean alone, with n - 1 degrees of
+    freedom.
 
     Args:
         mean, std, n: as published; the standard deviation is over n independent runs. margin: the equivalence margin, fixed in advance.
 
     Raises:
-        Refused: the published mean is NaN, has no standard deviation or fewer than two runs; or neither mean has an error.
+        Refused: the published mean is NaN, or has no standard deviation or fewer than two runs; or neither mean has an error.
         UsageError: the margin is not positive, or alpha is not between 0 and 0.5.
 
     Example:
@@ -323,32 +323,35 @@ def agreement(ours: MeanEstimate, mean: float, std: float, n: int, *, margin: fl
     if not (isfinite(mean) and isfinite(std) and std >= 0.0):
         raise Refused("the published mean has no standard deviation" if isfinite(mean) else "the published mean is not a number")
     if n < _MIN_RUNS:
-        raise Refused(f"the published value comes from {n} run: a verdict needs at least {_MIN_RUNS}")
+        raise Refused(f"the published value comes from {n} run, but a verdict needs at least {_MIN_RUNS}")
     return _agreement(ours, MeanEstimate(mean=mean, error=std / sqrt(n), df=n - 1.0, spread=std, n=(n,)), margin, alpha)
 
 
 def agreement_on_orders(values: ArrayLike, mean: float, std: float, n: int, *, margin: float, alpha: float = 0.05) -> Agreement:
-    """Test agreement if the published mean is over the same orders as ours, one run each. The claim is limited to these orders.
+    """Test agreement with a published mean over the same orders as ours, with one run per order. The claim is limited to these orders.
 
-    An order affects both means alike. Its variance component in our O orders × S seeds, ``σ²_o = (MS_o - MS_e) / S``, is therefore removed
-    from both squared errors: ours becomes ``MS_e / (O S)``, and the published ``(s² - σ²_o) / n``, never less than ``MS_e / n``.
+    An order has the same effect on both means. Its variance component in our O orders × S seeds, ``σ²_o = (MS_o - MS_e) / S``, is therefore
+    removed from both squared errors. Ours becomes ``MS_e / (O S)``, and the published one becomes ``(s² - σ²_o) / n``, but at least ``MS_e
+    / n``.
 
     Args:
         values: float64 ``[orders, seeds]``, with different seeds in every order. mean, std, n, margin: as in :func:`agreement`.
 
     Raises:
-        Refused: fewer than three orders or fewer than three seeds per order; the numbers of orders and of published runs differ; no spread
-            within orders.
+        Refused: there are fewer than three orders or seeds per order; the numbers of orders and of published runs differ; or orders have no
+            spread.
     """
     x = np.asarray(values, dtype=np.float64)
     orders, seeds = x.shape
     if orders < MIN_UNITS or seeds < MIN_UNITS:
-        raise Refused(f"{orders} orders × {seeds} init seeds: the order component needs at least {MIN_UNITS} of each")
+        raise Refused(
+            f"there are {orders} orders × {seeds} init seeds, but the variance component of orders needs at least {MIN_UNITS} of each"
+        )
     if orders != n:
-        raise Refused(f"{orders} orders, and {n} published runs: an order's effect cancels only where both have the same")
+        raise Refused(f"there are {orders} orders but {n} published runs; the effects of orders cancel only if both used the same orders")
     within, between = float(x.var(axis=1, ddof=1).mean()), seeds * float(x.mean(axis=1).var(ddof=1))
     if not within > 0.0:
-        raise Refused("all seeds of an order give the same value: there is no variance to test against")
+        raise Refused("all seeds of an order give the same value, so there is no variance to test against")
     within_df, component = orders * (seeds - 1.0), max(0.0, between - within) / seeds
     left, left_df = std**2 - component, n - 1.0
     if left < within:
@@ -365,7 +368,7 @@ def _agreement(ours: MeanEstimate, theirs: MeanEstimate, margin: float, alpha: f
 
     found, alone = ours.minus(theirs), theirs.error
     if not found.error > 0.0:
-        raise Refused("neither mean has a standard error: there is nothing to test against")
+        raise Refused("neither mean has a standard error, so there is no variance to test against")
     difference, error, df = found.mean, found.error, found.df
     reach = float(stats.t.ppf(1.0 - alpha, df)) * error
     above, below = stats.t.sf((difference + margin) / error, df), stats.t.cdf((difference - margin) / error, df)
@@ -389,13 +392,13 @@ def _agreement(ours: MeanEstimate, theirs: MeanEstimate, margin: float, alpha: f
 
 
 def agreement_verdicts(p_equivalent: ArrayLike, p_different: ArrayLike, *, alpha: float = 0.05) -> tuple[list[str], NDArray[np.float64]]:
-    """Return the verdict on each row of a table, and the p values of Welch's tests, Holm-adjusted over the table.
+    """Return the verdict for each row of a table, and the p values of Welch's tests, Holm-adjusted over the table.
 
     Args:
         p_equivalent, p_different: float64 ``[rows]``, from :class:`Agreement`.
 
     Returns:
-        One of :data:`AGREEMENTS` per row; adjusted p values, float64 ``[rows]``.
+        One of :data:`AGREEMENTS` per row, and the adjusted p values, float64 ``[rows]``.
 
     Example:
         >>> " ".join(agreement_verdicts([0.01, 0.9, 0.4], [0.5, 0.001, 0.03])[0])
@@ -407,10 +410,10 @@ def agreement_verdicts(p_equivalent: ArrayLike, p_different: ArrayLike, *, alpha
 
 
 def median_within(values: ArrayLike, margin: float) -> float:
-    """Return the p value of two one-sided exact sign tests that the median lies within ±margin, for any shape of noise.
+    """Return the p value of two one-sided exact sign tests that the median is within ±margin, for any noise distribution.
 
-    The t-tests of :func:`agreement` assume nearly normal noise; with skewed noise they pass too often. The sign tests need at least five
-    values to reach ``p ≤ 0.05``.
+    The t-tests of :func:`agreement` assume nearly normal noise and pass too often if it is skewed. The sign tests need at least five values
+    to reach ``p ≤ 0.05``.
 
     Args:
         values: float64 ``[n]``, differences from a reference value without error.
@@ -427,10 +430,10 @@ def median_within(values: ArrayLike, margin: float) -> float:
 
 
 def equivalence_curve(smallest_margins: ArrayLike, margins: ArrayLike) -> NDArray[np.float64]:
-    """Return the share of rows that would be equivalent at each margin, to show how far the verdicts depend on the chosen one.
+    """Return the share of rows that would be equivalent at each margin, to show how much the verdicts depend on the margin.
 
     Args:
-        smallest_margins: float64 ``[rows]``, from :class:`Agreement`; rows without a verdict are NaN and are ignored.
+        smallest_margins: float64 ``[rows]``, from :class:`Agreement`. Rows without a verdict are NaN and ignored.
 
     Example:
         >>> equivalence_curve([0.5, 1.5, 4.0, float("nan")], [1.0, 2.0, 5.0]).round(3).tolist()
@@ -442,7 +445,7 @@ def equivalence_curve(smallest_margins: ArrayLike, margins: ArrayLike) -> NDArra
 
 
 def neighbour_gap(means: ArrayLike) -> float:
-    """Return the median difference between neighbours in a ranking of means, a yardstick for margins; NaN for fewer than two means.
+    """Return the median difference between neighbours in a ranking of means, as a yardstick for margins; NaN for fewer than two means.
 
     Example:
         >>> neighbour_gap([90.0, 91.0, 95.0, 80.0])
@@ -457,8 +460,8 @@ class Offset:
     """The mean difference from published values over the rows of a table, with its confidence interval.
 
     Args:
-        rows: number of rows. higher: number of rows in which our value is higher; only descriptive, since rows that share orders are not
-            independent.
+        rows: number of rows. higher: number of rows in which our value is higher. This is only descriptive, since rows that share orders
+            are not independent.
         mean: mean difference. low, high: its interval at ``level``, or NaN if there is none. reason: why there is no interval.
     """
 
@@ -472,21 +475,21 @@ class Offset:
 
     @property
     def certain(self) -> bool:
-        """Return whether the interval excludes 0."""
+        """Whether the interval excludes 0."""
         return self.low > 0.0 or self.high < 0.0
 
 
 def joint_offset(frame: pd.DataFrame, published: pd.DataFrame, *, level: float = 0.95, random_seed: int = 0) -> Offset:
-    """Estimate whether a table as a whole deviates: the mean difference, with a standard error from a joint bootstrap.
+    """Estimate whether a table as a whole deviates, from the mean difference with a standard error from a joint bootstrap.
 
-    Rows of one block (data set and setting) share orders, splits and seeds, so each bootstrap sample draws them once for all rows of a
-    block. Blocks are independent. The errors of the published means of a block are taken as fully correlated, the assumption that gives the
-    widest interval. The bootstrap variance is multiplied by ``n / (n - 1)``, and the interval uses Student's t with Satterthwaite's degrees
-    of freedom over the blocks, since the number of orders is small.
+    Rows of a block (data set and setting) share orders, splits and seeds, so each bootstrap sample draws them once for all rows of a block.
+    Blocks are independent. The errors of the published means in a block are assumed to be fully correlated, which gives the widest
+    interval. The bootstrap variance is multiplied by ``n / (n - 1)``, and the interval uses Student's t with Satterthwaite's degrees of
+    freedom over the blocks, since the number of orders is small.
 
     Args:
-        frame: our values: columns row, unit, value; a unit (an order or a repetition) has the same name in all rows of a block.
-        published: one line per row, with columns row, block, mean, error (standard error of the published mean, 0 if unknown), df.
+        frame: our values, with the columns row, unit, value. A unit (an order or a repetition) has the same name in all rows of a block.
+        published: one line per row, with the columns row, block, mean, error (standard error of the published mean, 0 if unknown), df.
 
     Returns:
         The offset. It has no interval if a block has fewer than three units.
@@ -527,7 +530,7 @@ def joint_offset(frame: pd.DataFrame, published: pd.DataFrame, *, level: float =
 
 
 def _bootstrap_variance(values: NDArray[np.float64], generator: np.random.Generator) -> float:
-    """Return the bootstrap variance of the mean of row means, with columns drawn jointly for all rows; missing values are ignored."""
+    """Return the bootstrap variance of the mean of row means. Columns are drawn jointly for all rows, and missing values are ignored."""
     draws = generator.integers(0, values.shape[1], (_DRAWS, values.shape[1]))
     weights = np.stack([(draws == unit).sum(axis=1) for unit in range(values.shape[1])], axis=1)
     known = np.isfinite(values)
@@ -549,7 +552,7 @@ _Values = NDArray[np.float64]
 
 
 class Share(NamedTuple):
-    """The share of rows whose true difference is within the margin: posterior mean and 95% interval under priors of the given ``scale``."""
+    """The share of rows with a true difference within the margin: posterior mean and 95% interval for priors of the given ``scale``."""
 
     scale: float
     mean: float
@@ -567,20 +570,20 @@ def share_within(
     draws: int = 1500,
     seed: int = 0,
 ) -> list[Share]:
-    """Compute the posterior of the share of rows within their margins, for one or several tables of the same shape.
+    """Compute the posterior of the share of rows within their margins, for one or more tables of the same shape.
 
-    ``d_i = μ + b_preset + t_i + e_i``: ``t_i`` has a Student's t distribution with 4 degrees of freedom, so a few rows may be far off.
-    ``e_i`` has the standard error of the row. The errors of a preset share an unknown correlation, since our runs share orders and seeds,
-    and so do the paper's. All scales and the correlation of each preset are integrated out by Gibbs sampling; no point estimate is plugged
-    in. The prior of ``μ`` is normal, those of both scales half-normal, and those of the correlations uniform. The result describes a table
-    and is not a verdict on any row.
+    The model is ``d_i = μ + b_preset + t_i + e_i``. ``t_i`` has a Student's t distribution with 4 degrees of freedom, so a few rows may be
+    far off. ``e_i`` has the standard error of the row. The errors of a preset share an unknown correlation, because our runs share orders
+    and seeds, as do those of the paper. All scales and the correlation of each preset are integrated out with Gibbs sampling, without point
+    estimates. The prior of ``μ`` is normal, the priors of both scales are half-normal, and the priors of the correlations are uniform. The
+    result describes a table and is not a verdict on any row.
 
     Args:
         differences, errors, margins: float64 ``[tables, rows]`` or ``[rows]``, in points. blocks: the preset of each row.
         scale: scale of the priors, in points.
 
     Raises:
-        Refused: fewer than five rows, or an error that is not positive.
+        Refused: there are fewer than five rows, or an error is not positive.
 
     Example:
         >>> share, = share_within([0.1, -0.2, 0.3, 0.0, 0.2], [0.2] * 5, [2.0] * 5, ["a", "a", "b", "b", "b"], draws=200)
@@ -589,7 +592,7 @@ def share_within(
     """
     d, s, m = (np.atleast_2d(np.asarray(values, dtype=np.float64)) for values in (differences, errors, margins))
     if d.shape[1] < MIN_ROWS:
-        raise Refused(f"{several(d.shape[1], 'row')}: a share needs at least {MIN_ROWS}")
+        raise Refused(f"the table has {several(d.shape[1], 'row')}, but a share needs at least {MIN_ROWS}")
     if not (np.isfinite(d).all() and (s > 0.0).all()):
         raise Refused("every row of a share needs a difference and a standard error")
     names = list(dict.fromkeys(blocks))
@@ -601,7 +604,7 @@ def share_within(
 
 
 class _Sampler:
-    """Gibbs sampler for one or several tables; arrays are ``[tables, rows]`` or ``[tables, presets]``."""
+    """A Gibbs sampler for one or more tables. Arrays are ``[tables, rows]`` or ``[tables, presets]``."""
 
     def __init__(self, d: _Values, s: _Values, member: _Values, scale: float, generator: np.random.Generator) -> None:
         self.d, self.s, self.member, self.scale, self.generator = d, s, member, scale, generator
@@ -617,7 +620,7 @@ class _Sampler:
         self.logs, self.twice, self.prior = np.log(self.scales), 2.0 * self.scales**2, self.scales**2 / (2.0 * scale**2)
 
     def step(self) -> _Values:
-        """Draw the true differences of the rows once."""
+        """Draw one sample of the true differences of the rows."""
         self._errors()
         centre = self.mu + self.preset @ self.member.T
         off = self.true - centre
@@ -631,7 +634,7 @@ class _Sampler:
         return self.true
 
     def _errors(self) -> None:
-        """Draw the correlation of each preset's errors, their common part, and the true differences."""
+        """Draw the correlation of each preset's errors, the common part of the errors, and the true differences."""
         standard = (self.d - self.true) / self.s
         squares, sums, rho = (standard**2) @ self.member, standard @ self.member, self.rho
         quadratic = (squares[..., None] - self.ratio * sums[..., None] ** 2) / (1.0 - rho)
@@ -643,11 +646,11 @@ class _Sampler:
         self.true = self._normal(around / own + prior * (self.mu + self.preset @ self.member.T), 1.0 / own + prior)
 
     def _scale_of(self, squares: _Values, n: int) -> _Values:
-        """Draw a scale with a half-normal prior, conditional on the sum of n squares, on a grid with even steps of the logarithm."""
+        """Draw a scale with a half-normal prior, conditional on the sum of n squares, from a grid with even steps in the logarithm."""
         return self.scales[self._place((1.0 - n) * self.logs - squares / self.twice - self.prior)][:, None]
 
     def _place(self, density: _Values) -> NDArray[np.intp]:
-        """Draw an index along the last axis with the given log density."""
+        """Draw an index along the last axis from the given log density."""
         place: NDArray[np.intp] = np.argmax(density + self.generator.gumbel(size=density.shape), axis=-1)
         return place
 

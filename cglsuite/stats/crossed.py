@@ -1,8 +1,8 @@
-"""Estimate means and their standard errors over one or two random factors, after selection by validation, and with collapsed runs.
+"""Estimate means and standard errors over one or two random factors, also after selection by validation or with collapsed runs.
 
 Campaigns run every order with the same seeds, so orders and seeds are *crossed*: ``d[o, s] = δ + A_o + B_s + E_os``. Here d is the
-difference of two methods in a cell, A the effect of an order on the difference (method × order), and B the effect of a seed on it (method ×
-seed). The mean has the variance
+difference between two methods in a cell, A is the effect of an order on the difference (method × order), and B is the effect of a seed on
+it (method × seed). The variance of the mean is
 
     ``Var(mean d) = σ²_A / O + σ²_B / S + σ²_E / (O S)``,  estimated by ``(MS_A + MS_B - MS_E) / (O S)``
 
@@ -11,10 +11,11 @@ with ``MS_A = S Σ_o (d_o - d)² / (O-1)``, ``MS_B = O Σ_s (d_s - d)² / (S-1)`
 freedom of Satterthwaite (1946): ``(MS_A + MS_B - MS_E)² / (MS_A²/(O-1) + MS_B²/(S-1) + MS_E²/((O-1)(S-1)))``. A negative component is set
 to 0 and its mean square is dropped, so the estimated variance is never below that from the other factor alone.
 
-Random splits of one data set share items, so their results are correlated, and ``σ² / n`` underestimates the variance of their mean. Nadeau
-and Bengio (2003) use ``σ² (1 / n + n_test / n_train)``; here σ² is the split component alone, and the ratio is called ``overlap``.
+Random splits of a data set share items, so their results are correlated, and ``σ² / n`` underestimates the variance of their mean. Nadeau
+and Bengio (2003) use ``σ² (1 / n + n_test / n_train)``. Here, σ² is only the variance component of the split, and the ratio is called
+``overlap``.
 
-``tests/benchmarks/significance.py`` measures the false positive rate: at most 6.5% for the designs of :func:`admissible`.
+``tests/benchmarks/significance.py`` measures the false positive rate, which is at most 6.5% for :func:`admissible` designs.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ class MeanEstimate:
     """An estimated mean with its standard error and degrees of freedom.
 
     Args:
-        mean: in the values' unit. error: standard error of the mean. df: degrees of freedom of the error.
+        mean: the mean, in the unit of the values. error: standard error of the mean. df: degrees of freedom of the error.
         spread: standard deviation of one value over all factors. n: number of levels of each factor.
     """
 
@@ -63,7 +64,7 @@ class MeanEstimate:
     n: tuple[int, ...]
 
     def minus(self, other: MeanEstimate) -> MeanEstimate:
-        """Return the difference from an independent mean, with Welch-Satterthwaite degrees of freedom and the RMS of both spreads."""
+        """Return the difference from an independent mean, with Welch-Satterthwaite degrees of freedom and the mean spread (RMS)."""
         variance = self.error**2 + other.error**2
         df = variance**2 / (self.error**4 / self.df + other.error**4 / other.df) if variance > 0.0 else nan
         spread = sqrt((self.spread**2 + other.spread**2) / 2.0)
@@ -71,12 +72,12 @@ class MeanEstimate:
 
     @property
     def t(self) -> float:
-        """Return the t statistic, ``mean / error``."""
+        """The t statistic, ``mean / error``."""
         return self.mean / self.error
 
     @property
     def p(self) -> float:
-        """Return the two-sided p value for a mean of 0."""
+        """The two-sided p value for the null hypothesis of a mean of 0."""
         from scipy import stats
 
         return float(2.0 * stats.t.sf(abs(self.t), self.df))
@@ -106,7 +107,8 @@ def quasi_f(values: _Values, overlap: tuple[float, float] = (0.0, 0.0)) -> tuple
     """Estimate the means of layouts with two crossed random factors, with standard errors and Satterthwaite's degrees of freedom.
 
     Args:
-        values: float64 ``[..., O, S]``; differences of two methods, or values of one. overlap: for each factor, the overlap of its levels.
+        values: float64 ``[..., O, S]``; differences between two methods, or values of one method. overlap: the overlap of the levels of
+            each factor.
 
     Returns:
         mean, error, df; float64 ``[...]``.
@@ -129,7 +131,7 @@ def quasi_f(values: _Values, overlap: tuple[float, float] = (0.0, 0.0)) -> tuple
 
 
 def admissible(n: int, m: int) -> bool:
-    """Return whether the test with these numbers of crossed levels keeps its size (at most 6.5% at a level of 5%)."""
+    """Return whether the test maintains its size with these numbers of crossed levels (at most 6.5% at a level of 5%)."""
     least, most = min(n, m), max(n, m)
     return least > MIN_UNITS or (least == MIN_UNITS and most <= MAX_LEVELS_WITH_MIN)
 
@@ -138,11 +140,11 @@ def mean_estimate(values: _Values, factors: Sequence[str] = ("value",), *, overl
     """Estimate the mean over one or two random factors.
 
     Args:
-        values: float64, one axis per factor. factors: the names of the factors' levels in error messages.
-        overlap: the ratio of test items to training items for the factor ``split``, whose levels share items.
+        values: float64, one axis per factor. factors: names of the factors' levels for error messages.
+        overlap: the ratio of test items to training items for the factor ``split``, since splits share items.
 
     Raises:
-        Refused: too few levels, values that are not finite, no spread, or two crossed factors that are not :func:`admissible`.
+        Refused: there are too few levels or no spread, values are not finite, or two crossed factors are not :func:`admissible`.
     """
     x = np.asarray(values, dtype=np.float64)
     many = [several(n, name) for n, name in zip(x.shape, factors, strict=True)]
@@ -157,7 +159,7 @@ def mean_estimate(values: _Values, factors: Sequence[str] = ("value",), *, overl
             f"false positives; run a fourth {factors[int(np.argmin(x.shape))]}"
         )
     if float(np.ptp(x)) <= _NO_SPREAD * max(1.0, float(abs(x).max())):
-        raise Refused(f"the value is the same in all {' × '.join(many)}: without spread there is no variance to test against")
+        raise Refused(f"the value is the same in all {' × '.join(many)}, so there is no variance to test against")
     shared = tuple(overlap if name == "split" else 0.0 for name in factors)
     if x.ndim == 1:
         spread = float(x.std(ddof=1))
@@ -182,11 +184,10 @@ _OF_A_NORMAL = 1.4826
 def collapsed(values: ArrayLike, *, higher_is_better: bool = True, least: float = 0.0) -> NDArray[np.bool_]:
     """Return which values have collapsed.
 
-    A collapsed value is worse than the median by more than four robust standard deviations and by more than ``least``.
+    A collapsed value is worse than the median by more than four robust standard deviations and by more than ``least``. With fewer than
+    three values, no value counts as collapsed.
 
-    With fewer than three values, none has.
-
-    The robust standard deviation is 1.4826 times the median absolute deviation, which does not change much if fewer than half of the values
+    The robust standard deviation is 1.4826 times the median absolute deviation, which changes little if fewer than half of the values
     collapse.
 
     Args:
@@ -214,7 +215,7 @@ _DRAWS = 2000
 
 @dataclass(frozen=True, kw_only=True)
 class Selected:
-    """The setting chosen by validation, with its mean value.
+    """The setting chosen by validation, and its mean value.
 
     Args:
         chosen: index of the chosen setting. mean: mean of its values. low, high: interval of the mean.
@@ -231,9 +232,9 @@ class Selected:
 def selected(values: ArrayLike, validation: ArrayLike, *, level: float = 0.95, random_seed: int = 0) -> Selected:
     """Choose the setting with the best mean validation score, and estimate its mean value.
 
-    The bootstrap's standard error is multiplied by ``√(n / (n - 1))``, and the interval uses Student's t with ``n - 1`` degrees of freedom;
-    with crossed factors, n is the number of levels of the smaller factor, and the degrees of freedom are those of the chosen setting's
-    mean.
+    The bootstrap standard error is multiplied by ``√(n / (n - 1))``, and the interval uses Student's t with ``n - 1`` degrees of freedom.
+    With crossed factors, n is the number of levels of the smaller factor, and the degrees of freedom are those of the mean of the chosen
+    setting.
 
     Args:
         values, validation: float64 ``[settings, units]``, or ``[settings, orders, seeds]`` if these are crossed. Higher validation scores
@@ -252,20 +253,20 @@ def selected(values: ArrayLike, validation: ArrayLike, *, level: float = 0.95, r
 
     x, v = np.asarray(values, dtype=np.float64), np.asarray(validation, dtype=np.float64)
     if x.shape != v.shape or x.ndim not in (2, 3):
-        raise UsageError(f"values of the shape {x.shape} and validation of the shape {v.shape}: expected settings × units for both")
+        raise UsageError(f"values has shape {x.shape} and validation has shape {v.shape}; expected settings × units for both")
     units, n = " × ".join(map(str, x.shape[1:])), min(x.shape[1:])
     if n < MIN_UNITS:
         each = " in orders and in seeds" if x.ndim == 3 else ""
-        raise Refused(f"{units} repetitions of each setting: an interval needs at least {MIN_UNITS}{each}")
+        raise Refused(f"each setting has {units} repetitions, but an interval needs at least {MIN_UNITS}{each}")
     if x.ndim == 3 and not admissible(*x.shape[1:]):
         raise Refused(f"{units} repetitions of each setting, crossed: the interval would be too narrow; run a fourth of the {MIN_UNITS}")
     if not (np.isfinite(x).all() and np.isfinite(v).all()):
-        raise Refused("a setting lacks a value or its validation")
+        raise Refused("a setting lacks a value or a validation score")
     draws, choices = redrawn(x, v, np.random.default_rng(random_seed))
     chosen = int(v.reshape(len(v), -1).mean(axis=1).argmax())
     error = float(draws.std(ddof=1)) * sqrt(n / (n - 1))
     if not error > 0.0:
-        raise Refused(f"all {units} repetitions of the chosen setting are equal: without spread there is no interval")
+        raise Refused(f"all {units} repetitions of the chosen setting are equal, so there is no spread for an interval")
     df = float(quasi_f(x[chosen])[2]) if x.ndim == 3 else n - 1.0
     mean, reach = float(x[chosen].mean()), float(stats.t.ppf(0.5 + level / 2.0, df if df > 0.0 else n - 1.0)) * error
     return Selected(chosen=chosen, mean=mean, low=mean - reach, high=mean + reach, again=float((choices == chosen).mean()))
@@ -274,7 +275,7 @@ def selected(values: ArrayLike, validation: ArrayLike, *, level: float = 0.95, r
 def redrawn(
     values: NDArray[np.float64], validation: NDArray[np.float64], generator: np.random.Generator, draws: int = _DRAWS
 ) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
-    """Choose a setting by validation in each bootstrap draw of units, and return its mean value and its index.
+    """Choose a setting by validation in each bootstrap draw of units. Return its mean value and index.
 
     Args:
         values, validation: float64 ``[settings, units]`` or ``[settings, orders, seeds]``.

@@ -1,14 +1,14 @@
-"""Measure how much final accuracy depends on the order of tasks or classes, compared with its dependence on the seed alone.
+"""Measure how much final accuracy depends on the order of tasks or classes, compared with how much it depends on the seed alone.
 
 OPD, the order-normalised performance disparity of an item (a task or a class), is the largest minus the smallest final accuracy over orders
-(Yoon et al., ICLR 2020); AOPD is its mean over items, MOPD its maximum. Wei et al. (arXiv:2401.18054) report both over all task orders,
-and over class orders, which include the task orders, since every task order is also a class order.
+(Yoon et al., ICLR 2020). AOPD is its mean over items, and MOPD is its maximum. Wei et al. (arXiv:2401.18054) report both over all task
+orders and over class orders, which include the task orders, since every task order is also a class order.
 
-A range grows with the number of values, and it counts initialisation noise as an effect of the order. Every OPD therefore comes with a
-null: the range over the same number of seeds of one fixed order. If there are fewer seeds than orders, :func:`expected_range` brings both
-to the same number of draws.
+A range grows with the number of values, and attributes initialisation noise to the order. Every OPD is therefore reported with a null: the
+range over the same number of seeds for one fixed order. If there are fewer seeds than orders, :func:`expected_range` computes both for the
+same number of draws.
 
-Frames have a row per cell and item: columns ``order``, ``seed``, ``item``, ``value`` (a fraction).
+Frames have one row per cell and item, with the columns ``order``, ``seed``, ``item``, ``value`` (a fraction).
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def opd(frame: pd.DataFrame) -> pd.DataFrame:
             n_orders.
 
     Raises:
-        Refused: a value is NaN, a cell occurs twice, an order lacks an item, or a seed has a single order.
+        Refused: a value is NaN, a cell occurs twice, an order lacks an item, or a seed has only one order.
 
     Example:
         >>> rows = [("a", 0, "t", 0.9), ("b", 0, "t", 0.2), ("c", 0, "t", 0.5)]
@@ -50,7 +50,7 @@ def opd(frame: pd.DataFrame) -> pd.DataFrame:
     rows = []
     for seed, table in _tables(frame):
         if len(table) < 2:
-            raise Refused(f"seed {seed} has a single order ({table.index[0]}): the spread over orders needs at least 2")
+            raise Refused(f"seed {seed} has only one order ({table.index[0]}), but the spread over orders needs at least 2")
         for item in table.columns:
             column = table[item]
             low, high = float(column.min()), float(column.max())
@@ -66,7 +66,7 @@ def opd(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def _tables(frame: pd.DataFrame) -> list[tuple[Any, pd.DataFrame]]:
-    """Return a complete table for each seed, with a row per order and a column per item."""
+    """Return a complete table for each seed, with one row per order and one column per item."""
     require_frame(frame, ["order", "seed", "item"])
     items = frame["item"].drop_duplicates()
     tables: list[tuple[Any, pd.DataFrame]] = []
@@ -115,7 +115,7 @@ def expected_range(values: ArrayLike, n: int) -> float:
     ordered = np.sort(np.asarray(values, dtype=np.float64).ravel())
     total = ordered.size
     if not 1 <= n <= total:
-        raise Refused(f"the range of {n} of {total} values: expected a number from 1 to {total}")
+        raise Refused(f"cannot compute the range of {n} of {total} values; expected a number from 1 to {total}")
     if not np.isfinite(ordered).all():
         raise Refused(f"{int((~np.isfinite(ordered)).sum())} of {total} values are not finite")
     return max(0.0, math.fsum(w * float(x) for w, x in zip(_range_weights(total, n), ordered, strict=True)))
@@ -129,7 +129,7 @@ def _range_weights(total: int, n: int) -> tuple[float, ...]:
 
 
 def expected_opd(frame: pd.DataFrame, n: int) -> pd.DataFrame:
-    """Compute the expected OPD over ``n`` orders, averaged over all choices of ``n`` orders.
+    """Compute the expected OPD over ``n`` orders, averaged over all possible choices of ``n`` orders.
 
     Returns:
         One row per seed and item: columns seed, item, opd.
@@ -144,7 +144,7 @@ def expected_opd(frame: pd.DataFrame, n: int) -> pd.DataFrame:
 def subset_opd(frame: pd.DataFrame, n: int, draws: int = _DRAWS, random_seed: int = 0) -> pd.DataFrame:
     """Compute AOPD and MOPD, averaged over seeds, on random subsets of ``n`` orders drawn without replacement.
 
-    The expectation of a maximum over items has no closed form, so MOPD at ``n`` orders is the mean over these subsets. The quantiles at
+    The expectation of a maximum over items has no closed form, so MOPD at ``n`` orders is the mean over these subsets. The quantiles for
     half of the orders show how much the results depend on which orders were run.
 
     Returns:
@@ -165,7 +165,7 @@ def subset_opd(frame: pd.DataFrame, n: int, draws: int = _DRAWS, random_seed: in
 def _subset_ranges(values: NDArray[np.float64], n: int, draws: int, generator: np.random.Generator, item_name: str) -> NDArray[np.float64]:
     """Return the ranges over random subsets of ``n`` rows of ``values [rows, items]``, shape ``[draws, items]``."""
     if not 2 <= n <= len(values):
-        raise Refused(f"subsets of {n} of {len(values)} {item_name}: expected a number from 2 to {len(values)}")
+        raise Refused(f"cannot draw subsets of {n} of {len(values)} {item_name}; expected a number from 2 to {len(values)}")
     parts = []
     for begin in range(0, draws, _AT_ONCE):
         keys = generator.random((min(_AT_ONCE, draws - begin), len(values)))
@@ -176,7 +176,7 @@ def _subset_ranges(values: NDArray[np.float64], n: int, draws: int, generator: n
 
 @dataclass(frozen=True, kw_only=True)
 class Null:
-    """The OPD expected from seeds alone, without any order effect.
+    """The OPD expected from seeds alone, without an effect of the order.
 
     Args:
         items: columns item, opd: the expected range over ``n`` seeds of the same order, averaged over ``orders``.
@@ -195,8 +195,8 @@ class Null:
 def null_opd(frame: pd.DataFrame, n: int | None = None, draws: int = _DRAWS, random_seed: int = 0) -> Null:
     """Compute the null of an OPD: how much the accuracy of an item varies if the order is fixed and only the seed changes.
 
-    The function uses the orders with the most seeds and averages their results. The null of an OPD over N orders is a range over N seeds.
-    With fewer seeds, compare it with :func:`expected_opd` over a number of orders equal to the number of seeds.
+    The results are averaged over the orders with the most seeds. The null of an OPD over N orders is a range over N seeds. If there are
+    fewer seeds, compare it with :func:`expected_opd` over a number of orders equal to the number of seeds.
 
     Args:
         frame: columns order, seed, item, value. n: number of draws per range; by default the number of seeds.
@@ -208,10 +208,10 @@ def null_opd(frame: pd.DataFrame, n: int | None = None, draws: int = _DRAWS, ran
     counts = frame[["order", "seed"]].drop_duplicates().groupby("order", sort=False).size()
     n_seeds = int(counts.max()) if len(counts) else 0
     if n_seeds < 2:
-        raise Refused("no order was run with more than one seed: the null needs an order with at least 2 seeds")
+        raise Refused("no order was run with more than one seed, but the null needs an order with at least 2 seeds")
     size = n_seeds if n is None else n
     if not 2 <= size <= n_seeds:
-        raise Refused(f"a null of {size} draws from {n_seeds} seeds: expected a number from 2 to {n_seeds}")
+        raise Refused(f"cannot compute a null of {size} draws from {n_seeds} seeds; expected a number from 2 to {n_seeds}")
     orders = [str(order) for order in counts.index[counts == n_seeds]]
     items = list(frame["item"].drop_duplicates())
     generator = np.random.default_rng(random_seed)
@@ -232,7 +232,7 @@ def null_opd(frame: pd.DataFrame, n: int | None = None, draws: int = _DRAWS, ran
 
 
 def _by_order_and_seed(frame: pd.DataFrame, orders: list[str], items: list[Any]) -> NDArray[np.float64]:
-    """Return an array ``[orders, seeds, items]`` for orders with the same number of seeds; the seeds may differ between orders."""
+    """Return an array ``[orders, seeds, items]`` for orders with the same number of seeds. The seeds may differ between orders."""
     rows = frame[frame["order"].isin(orders)]
     table = rows.pivot(index=["order", "seed"], columns="item", values="value").reindex(columns=items)
     if table.isna().to_numpy().any():
@@ -250,7 +250,7 @@ def task_orders(frame: pd.DataFrame) -> tuple[pd.DataFrame, str]:
     if the tasks consist of the same classes.
 
     Args:
-        frame: columns order, partition (a text that is the same for orders of the same tasks), and others.
+        frame: columns order, partition (a string that is equal for orders of the same tasks), and others.
 
     Returns:
         The rows of the partition shared by the most orders (the alphabetically first in case of ties), and that partition.
@@ -260,7 +260,7 @@ def task_orders(frame: pd.DataFrame) -> tuple[pd.DataFrame, str]:
     """
     counts = frame[["order", "partition"]].drop_duplicates().groupby("partition").size()
     if not len(counts) or int(counts.max()) < 2:
-        raise Refused(f"no two of {len(counts)} orders consist of the same tasks, and an OPD per task needs such orders")
+        raise Refused(f"no two of the {len(counts)} orders consist of the same tasks, which an OPD per task requires")
     most = str(counts.index[int(counts.to_numpy().argmax())])
     return frame[frame["partition"] == most], most
 
@@ -280,19 +280,19 @@ def af_bound(aa: ArrayLike, k: int) -> NDArray[np.float64]:
         aa: average accuracies after the last task, as fractions. k: number of tasks.
 
     Raises:
-        Refused: there is a single task, so nothing can be forgotten.
+        Refused: there is only one task, so nothing can be forgotten.
 
     Example:
         >>> af_bound([0.2, 1.0], 5).round(3).tolist()
         [1.0, 0.0]
     """
     if k < 2:
-        raise Refused(f"{k} task: forgetting is defined from 2 tasks on")
+        raise Refused(f"forgetting requires at least 2 tasks, but there is only {k}")
     return np.asarray(1.0 - k / (k - 1) * np.asarray(aa, dtype=np.float64) + 1.0 / (k - 1))
 
 
 def check_bound(frame: pd.DataFrame) -> pd.DataFrame:
-    """Check for each cell whether it obeys the bound on forgetting.
+    """Check whether each cell satisfies the bound on forgetting.
 
     Args:
         frame: columns aa, af, n_tasks; fractions.
@@ -306,7 +306,7 @@ def check_bound(frame: pd.DataFrame) -> pd.DataFrame:
     """
     absent = [name for name in ("aa", "af", "n_tasks") if name not in frame]
     if absent:
-        raise UsageError(f"a frame without {', '.join(absent)}: expected aa, af and n_tasks")
+        raise UsageError(f"the frame lacks {', '.join(absent)}; expected the columns aa, af and n_tasks")
     rows = [_checked(float(aa), float(af), int(k)) for aa, af, k in zip(frame["aa"], frame["af"], frame["n_tasks"], strict=True)]
     checks = pd.DataFrame(rows, columns=["bound", "slack", "obeys", "reason"], index=frame.index)
     return frame.assign(bound=checks["bound"], slack=checks["slack"], obeys=checks["obeys"].astype(object), reason=checks["reason"])

@@ -1,6 +1,6 @@
-"""Two-sample tests with an interval of the difference: Welch's t, paired t, the quasi-F of crossed factors, Wilcoxon's signed-rank test.
+"""Two-sample tests with an interval for the difference: Welch's t, paired t, quasi-F of crossed factors and Wilcoxon's signed-rank test.
 
-Samples hold one value per unit of replication; :func:`cglsuite.stats.compare_methods` chooses the unit.
+Samples contain one value per unit of replication. :func:`cglsuite.stats.compare_methods` chooses the unit.
 """
 
 from __future__ import annotations
@@ -23,13 +23,12 @@ _Values = NDArray[np.float64]
 
 @dataclass(frozen=True, kw_only=True)
 class Difference:
-    """The difference of two means (first minus second), tested two-sided against 0.
+    """The difference between two means (first minus second), with a two-sided test against 0.
 
     Args:
         test: name of the test. n: numbers of units in the first and second samples (for paired tests, the number of pairs twice).
-        estimate: difference of means (for Wilcoxon's test, the Hodges-Lehmann estimate), in the values' unit. low, high: its interval at
-            ``level``; ``interval`` names its kind.
-        statistic, df, p: results of the test; ``df`` is NaN if the test has none.
+        estimate: difference between the means (for Wilcoxon's test, the Hodges-Lehmann estimate), in the unit of the values. low, high: its
+            interval at ``level``; ``interval`` names its kind. statistic, df, p: results of the test; ``df`` is NaN if the test has none.
     """
 
     test: str
@@ -45,7 +44,7 @@ class Difference:
 
 
 def welch(first: ArrayLike, second: ArrayLike, *, level: float = 0.95, unit: str = "values") -> Difference:
-    """Welch's t-test of independent samples with possibly different variances (Welch-Satterthwaite degrees of freedom).
+    """Perform Welch's t-test for independent samples with possibly different variances (Welch-Satterthwaite degrees of freedom).
 
     Args:
         first, second: float64 ``[n]`` and ``[m]``. level: level of the interval. unit: plural name of the units in error messages.
@@ -61,12 +60,12 @@ def welch(first: ArrayLike, second: ArrayLike, *, level: float = 0.95, unit: str
 
 
 def welch_of(first: MeanEstimate, second: MeanEstimate, *, level: float = 0.95) -> Difference:
-    """Welch's t-test of two means, each with the standard error and the degrees of freedom of its own design."""
+    """Perform Welch's t-test for two means, each with the standard error and degrees of freedom of its own design."""
     return _student("Welch's t", first.minus(second), (prod(first.n), prod(second.n)), level)
 
 
 def paired_t(first: ArrayLike, second: ArrayLike, *, level: float = 0.95, unit: str = "values") -> Difference:
-    """Student's t-test of the differences within pairs: the same order or seed for both.
+    """Perform Student's t-test on the differences within pairs (the same order or seed for both).
 
     Args:
         first, second: float64 ``[n]``, with the same units in the same order.
@@ -79,7 +78,7 @@ def paired_t(first: ArrayLike, second: ArrayLike, *, level: float = 0.95, unit: 
 
 
 def paired_t_of(estimate: MeanEstimate, *, level: float = 0.95) -> Difference:
-    """Student's t-test of a mean difference with a given standard error."""
+    """Perform Student's t-test for a mean difference with a given standard error."""
     return _student("paired t", estimate, (prod(estimate.n), prod(estimate.n)), level)
 
 
@@ -102,10 +101,11 @@ def _student(test: str, estimate: MeanEstimate, n: tuple[int, int], level: float
 def crossed_t(
     first: ArrayLike, second: ArrayLike, *, level: float = 0.95, factors: tuple[str, str] = ("row", "column"), overlap: float = 0.0
 ) -> Difference:
-    """The quasi-F of the differences in the cells of two crossed random factors, as ``t = ±√F'`` (see :mod:`cglsuite.stats.crossed`).
+    """Perform the quasi-F test on the differences in the cells of two crossed random factors, as ``t = ±√F'`` (see
+    :mod:`cglsuite.stats.crossed`).
 
     Args:
-        first, second: float64 ``[O, S]``, both methods in the same cells. factors: the names of rows and columns in error messages.
+        first, second: float64 ``[O, S]``, both methods in the same cells. factors: names of the rows and columns for error messages.
         overlap: see :func:`cglsuite.stats.mean_estimate`.
 
     Raises:
@@ -117,11 +117,11 @@ def crossed_t(
 
 
 def wilcoxon(first: ArrayLike, second: ArrayLike, *, level: float = 0.95, unit: str = "values") -> Difference:
-    """Wilcoxon's signed-rank test of the differences within pairs; pairs without a difference are dropped (Wilcoxon 1945).
+    """Perform Wilcoxon's signed-rank test on the differences within pairs. Pairs without a difference are dropped (Wilcoxon 1945).
 
     The estimate is that of Hodges and Lehmann (1963), the median of the Walsh averages ``(d_i + d_j) / 2, i ≤ j``. Its interval contains
     the averages that the exact test does not reject (Hollander & Wolfe 1999, 3.2 to 3.3). Both follow the direction of the ranks. A single
-    large difference cannot reverse them, although it can reverse the difference of means.
+    large difference cannot reverse them, although it can reverse the difference between means.
 
     Raises:
         Refused: as in :func:`paired_t`; or there are too few pairs: the smallest p that n pairs can reach, ``2 / 2ⁿ``, is above ``1 -
@@ -153,7 +153,7 @@ def wilcoxon(first: ArrayLike, second: ArrayLike, *, level: float = 0.95, unit: 
 
 
 def _signed_ranks(n: int) -> _Values:
-    """Return the probability of each sum of positive ranks if n signs are random, float64 ``[n (n + 1) / 2 + 1]``."""
+    """Return the probability of each sum of positive ranks for n random signs: float64 ``[n (n + 1) / 2 + 1]``."""
     chances = np.zeros(n * (n + 1) // 2 + 1)
     chances[0] = 1.0
     for rank in range(1, n + 1):
@@ -165,7 +165,7 @@ def _signed_ranks(n: int) -> _Values:
 def difference_interval(
     first: ArrayLike, second: ArrayLike, *, paired: bool, level: float = 0.95, random_seed: int = 0, unit: str = "values"
 ) -> Interval:
-    """Compute a BCa bootstrap interval (Efron 1987) for the difference between two means; deterministic for a given ``random_seed``.
+    """Compute a BCa bootstrap interval (Efron 1987) for the difference between two means. It is deterministic for a given ``random_seed``.
 
     Args:
         paired: resample pairs instead of resampling each sample independently.
@@ -178,7 +178,9 @@ def difference_interval(
     x, y = samples(first, second, paired=paired, unit=unit)
     least = min(x.size, y.size)
     if least < BOOTSTRAP_FROM:
-        raise Refused(f"{least} {unit}: a bootstrap interval of fewer than {BOOTSTRAP_FROM} is too narrow; use the interval of the t-test")
+        raise Refused(
+            f"with {least} {unit}, a bootstrap interval is too narrow (it needs at least {BOOTSTRAP_FROM}); use the interval of the t-test"
+        )
     if paired:
         return mean_interval(x - y, level=level, random_seed=random_seed, unit=unit)
 
@@ -198,13 +200,13 @@ def samples(first: ArrayLike, second: ArrayLike, *, paired: bool, unit: str = "v
     """
     x, y = (np.asarray(values, dtype=np.float64).ravel() for values in (first, second))
     if paired and x.size != y.size:
-        raise Refused(f"{x.size} and {y.size} {unit}: a paired test needs the same number in both samples")
+        raise Refused(f"the samples have {x.size} and {y.size} {unit}, but a paired test needs equal numbers")
     for values in (x, y):
         undefined = int((~np.isfinite(values)).sum())
         if undefined:
             raise Refused(f"{undefined} of {values.size} {unit} are undefined")
         if values.size < MIN_UNITS:
-            raise Refused(f"{several(values.size, unit.removesuffix('s'), unit)}: a test needs at least {MIN_UNITS} on each side")
+            raise Refused(f"{several(values.size, unit.removesuffix('s'), unit)}: a test needs at least {MIN_UNITS} in each sample")
     if paired:
         _require_spread(x - y, f"the difference is the same in all {x.size} {unit}", max(abs(x).max(), abs(y).max()))
     else:
@@ -215,7 +217,7 @@ def samples(first: ArrayLike, second: ArrayLike, *, paired: bool, unit: str = "v
 
 def _require_spread(values: _Values, finding: str, scale: float) -> None:
     if float(np.ptp(values)) <= _NO_SPREAD * max(1.0, float(scale)):
-        raise Refused(f"{finding}: without spread there is no variance to test against")
+        raise Refused(f"{finding}, so there is no variance to test against")
 
 
 # Confidence intervals for means, with a rule for which kind, and named refusals.
@@ -231,7 +233,7 @@ BOOTSTRAP_FROM = 10
 
 @dataclass(frozen=True, kw_only=True)
 class Interval:
-    """A confidence interval of a mean: bounds, level, number of units, and ``method`` (``BCa``, ``t`` or ``quasi-F``)."""
+    """A confidence interval for a mean: bounds, level, number of units, and ``method`` (``BCa``, ``t`` or ``quasi-F``)."""
 
     low: float
     high: float
@@ -246,11 +248,11 @@ def mean_interval(
     """Compute a deterministic confidence interval for the mean of independent units.
 
     Args:
-        values: float64 ``[n]``, one per unit of replication. bounds: limits of the scale; the interval is clipped to them.
+        values: float64 ``[n]``, one per unit of replication. bounds: limits of the scale, to which the interval is clipped.
         unit: plural name of the units in error messages.
 
     Raises:
-        Refused: fewer than three units, NaN, or no spread at all.
+        Refused: there are fewer than three units, a value is NaN, or there is no spread.
     """
     from scipy import stats
 
@@ -260,7 +262,7 @@ def mean_interval(
     if x.size < 3:
         raise Refused(f"{several(x.size, unit.removesuffix('s'), unit)}: an interval needs at least 3")
     if float(np.ptp(x)) <= 1e-12:
-        raise Refused(f"all {x.size} {unit} are equal: without spread there is no interval")
+        raise Refused(f"all {x.size} {unit} are equal, so there is no spread for an interval")
     if x.size < BOOTSTRAP_FROM:
         low, high = stats.t.interval(level, x.size - 1, loc=x.mean(), scale=stats.sem(x))
         method = "t"
@@ -274,7 +276,7 @@ def mean_interval(
 
 
 def layout_interval(layout: Layout, *, level: float = 0.95, bounds: tuple[float, float] | None = None) -> Interval:
-    """Compute the interval of a design's mean, by :func:`mean_interval` for one factor and by the quasi-F for two crossed factors.
+    """Compute the interval for a design's mean, with :func:`mean_interval` for one factor or the quasi-F for two crossed factors.
 
     Raises:
         Refused: as in :func:`mean_interval` or :func:`cglsuite.stats.mean_estimate`.
@@ -293,7 +295,7 @@ _LARGE_T = 1000.0
 
 @dataclass(frozen=True, kw_only=True)
 class Effect:
-    """A standardised difference (first minus second) with its confidence interval; ``standardiser`` names the divisor."""
+    """A standardised difference (first minus second) with its confidence interval. ``standardiser`` is the name of the divisor."""
 
     g: float
     low: float
@@ -303,14 +305,14 @@ class Effect:
 
 
 def hedges_g(first: ArrayLike, second: ArrayLike, *, paired: bool, level: float = 0.95, unit: str = "values") -> Effect:
-    """Compute ``g = J(ν) · (mean₁ - mean₂) / s``, corrected for small-sample bias (Hedges 1981).
+    """Compute Hedges' ``g = J(ν) · (mean₁ - mean₂) / s``, corrected for small-sample bias (Hedges 1981).
 
-    For paired samples, s is the standard deviation of the differences and ``ν = n - 1``. Otherwise ``s = √((s₁² + s₂²)/2)`` with the
+    For paired samples, s is the standard deviation of the differences, and ``ν = n - 1``. Otherwise ``s = √((s₁² + s₂²)/2)`` with the
     degrees of freedom of Delacre et al. (2021), which does not assume equal variances. With equal sample sizes and variances, this is the
     usual g.
 
-    The interval contains the noncentralities for which the observed t is neither too large nor too small. It excludes 0 exactly if the
-    t-test of the same data has ``p < 1 - level``.
+    The interval contains the noncentralities for which the observed t is neither too large nor too small. It excludes 0 if and only if the
+    t-test on the same data has ``p < 1 - level``.
 
     Raises:
         Refused: as in :func:`cglsuite.stats.welch`, or as in :func:`cglsuite.stats.paired_t` if ``paired``.
@@ -320,14 +322,14 @@ def hedges_g(first: ArrayLike, second: ArrayLike, *, paired: bool, level: float 
 
 
 def welch_g(first: MeanEstimate, second: MeanEstimate, *, level: float = 0.95) -> Effect:
-    """Compute Hedges' g of two independent means, each with the error, spread and degrees of freedom of its own design."""
+    """Compute Hedges' g for two independent means, each with the error, spread and degrees of freedom of its own design."""
     difference, a, b = first.minus(second), first.spread**2, second.spread**2
     freedom = (a + b) ** 2 / (a**2 / first.df + b**2 / second.df)
     return _effect(difference, freedom, level, "std within methods")
 
 
 def crossed_g(estimate: MeanEstimate, *, level: float = 0.95) -> Effect:
-    """Compute ``g = J(ν) · mean / s`` from the differences in a design's cells, with s over all factors and ν from the error."""
+    """Compute ``g = J(ν) · mean / s`` from the differences in the cells of a design, with s over all factors and ν from the error."""
     return _effect(estimate, estimate.df, level, "std of differences")
 
 
@@ -353,8 +355,8 @@ def small_sample_factor(freedom: float) -> float:
 def _noncentralities(t: float, freedom: float, level: float) -> tuple[float, float]:
     """Return the bounds of the noncentrality parameters for which the t statistic is neither too large nor too small.
 
-    SciPy's search loses digits above t = 10⁴ and takes minutes above 10⁵. For such t, the error of the normal numerator is negligible, so
-    the noncentrality is t times the root of a mean square: ``t √(χ²_ν / ν)``.
+    SciPy's search loses digits above t = 10⁴ and takes minutes above 10⁵. For such large t, the error of the normal numerator is
+    negligible, so the noncentrality is t times the root of a mean square: ``t √(χ²_ν / ν)``.
     """
     from scipy.special import nctdtrinc
     from scipy.stats import chi2

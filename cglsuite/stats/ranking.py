@@ -1,4 +1,4 @@
-"""Rank several methods over common blocks: Friedman's test, Nemenyi's comparisons and their critical difference (Demšar 2006)."""
+"""Rank several methods over common blocks with Friedman's test, Nemenyi's comparisons and the critical difference (Demšar 2006)."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ _MIN_LEVELS = 3
 
 @dataclass(frozen=True, kw_only=True)
 class Friedman:
-    """The result of Friedman's test: ranks of methods over blocks.
+    """The result of Friedman's test on the ranks of methods over blocks.
 
     Args:
         average_ranks: average rank by method, 1 = best; ties share the average of the ranks they span.
         statistic, df, p: Friedman's test, corrected for ties, with the chi-squared approximation.
-        nemenyi: p values of all pairs, a labelled square table. critical_difference: critical difference of average ranks at level
+        nemenyi: p values of all pairs, as a labelled square table. critical_difference: critical difference of average ranks at level
             ``alpha``.
     """
 
@@ -43,19 +43,19 @@ class Friedman:
 
     @property
     def separates(self) -> bool:
-        """Return whether Friedman's test is significant; pairs are compared only if it is."""
+        """Whether Friedman's test is significant. Pairs are compared only if it is."""
         return self.p <= self.alpha
 
 
 def friedman(frame: pd.DataFrame, *, higher_is_better: bool = True, alpha: float = 0.05) -> Friedman:
-    """Test whether the methods' average ranks differ, and which pairs of average ranks differ.
+    """Test whether the average ranks of the methods differ, and which pairs differ.
 
     Args:
         frame: columns method, order (the block: a unit of replication, see :mod:`cglsuite.stats.replication`), value.
 
     Raises:
-        Refused: fewer than three methods or blocks; a missing value; all methods tied in every block; or a critical difference so large
-            that even a method that is always first would not differ from one that is always last.
+        Refused: there are fewer than three methods or blocks; a value is missing; all methods are tied in every block; or the critical
+            difference is so large that even a method that is always first would not differ from one that is always last.
     """
     from scikit_posthocs import posthoc_nemenyi_friedman
     from scipy import stats
@@ -66,12 +66,13 @@ def friedman(frame: pd.DataFrame, *, higher_is_better: bool = True, alpha: float
         if n < _MIN_LEVELS:
             raise Refused(f"{n} {name if n != 1 else name.removesuffix('s')}: Friedman's test needs at least {_MIN_LEVELS}")
     if float(np.ptp(table.to_numpy())) == 0.0:
-        raise Refused(f"all {n_methods} methods are tied in all {n_blocks} blocks: there are no ranks to compare")
+        raise Refused(f"all {n_methods} methods are tied in all {n_blocks} blocks, so there are no ranks to compare")
     distance = critical_difference(n_methods, n_blocks, alpha)
     if distance > n_methods - 1:
         raise Refused(
-            f"{n_blocks} blocks of {n_methods} methods: the critical difference is {distance:.2f} ranks, more than the "
-            f"{n_methods - 1} between always first and always last"
+            f"with {n_blocks} blocks of {n_methods} methods, the critical difference is {distance:.2f} ranks, which is more than "
+            f"the "
+            f"{n_methods - 1} between a method that is always first and one that is always last"
         )
     result = stats.friedmanchisquare(*table.to_numpy(dtype=np.float64).T)
     return Friedman(
@@ -122,7 +123,7 @@ def rank_table(frame: pd.DataFrame, *, ties: str, within: Sequence[str] = ("scen
     """Rank each method among the methods that have a value in the same scenario, 1 = best.
 
     Args:
-        frame: columns method, value and those named in ``within``. ties: one of :data:`TIES`; there is no default, since the rule changes
+        frame: columns method, value and those named in ``within``. ties: one of :data:`TIES`. There is no default, because the rule changes
             the results.
 
     Returns:
@@ -144,7 +145,7 @@ def rank_table(frame: pd.DataFrame, *, ties: str, within: Sequence[str] = ("scen
 
 
 def average_ranks(frame: pd.DataFrame, *, ties: str, higher_is_better: bool = True) -> pd.DataFrame:
-    """Compute each method's mean rank over the scenarios in which it has a value.
+    """Compute the mean rank of each method over the scenarios in which it has a value.
 
     Returns:
         Columns method, rank, n_scenarios; best first.
@@ -164,10 +165,11 @@ def category_ranks(
     ties: str = "min",
     higher_is_better: bool = True,
 ) -> pd.DataFrame:
-    """Compute the ranks that BeGin's Figure 7 pools, one per scenario and categorised method. Other methods are not ranked.
+    """Compute the ranks pooled in Figure 7 of BeGin, one per scenario and categorised method. Other methods are not ranked.
 
     Args:
-        frame: columns scenario, method, value; one row per method and scenario. categories: the methods of each category, in lower case.
+        frame: columns scenario, method, value, with one row per method and scenario. categories: the methods in each category, in lower
+            case.
 
     Returns:
         Columns scenario, category, method, value, rank, in the order of ``categories``.
@@ -179,7 +181,7 @@ def category_ranks(
     for category, methods in categories.items():
         for method in methods:
             if members.setdefault(method.lower(), category) != category:
-                raise UsageError(f"method {method!r} is in the categories {members[method.lower()]!r} and {category!r}: expected one")
+                raise UsageError(f"method {method!r} is in the categories {members[method.lower()]!r} and {category!r}; expected only one")
     mine = frame.assign(category=frame["method"].str.lower().map(members)).dropna(subset="category")
     ranked = rank_table(mine, ties=ties, higher_is_better=higher_is_better)
     order = {category: place for place, category in enumerate(categories)}
@@ -188,7 +190,7 @@ def category_ranks(
 
 
 def category_tests(ranked: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
-    """Compare the ranks of each pair of categories by Welch's t-test.
+    """Compare the ranks of each pair of categories with Welch's t-test.
 
     Args:
         ranked: what :func:`category_ranks` returns.
@@ -212,9 +214,9 @@ def category_tests(ranked: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame
 
 
 def scenario_tests(ranked: pd.DataFrame, *, alpha: float = 0.05) -> pd.DataFrame:
-    """Compare the mean ranks of each pair of categories by Wilcoxon's signed-rank test, paired over the scenarios that have both.
+    """Compare the mean ranks of each pair of categories with Wilcoxon's signed-rank test, paired over the scenarios that have both.
 
-    The conclusion holds for the ranked methods in scenarios like these.
+    The conclusion applies to the ranked methods in scenarios like these.
 
     Args:
         ranked: what :func:`category_ranks` returns. alpha: family-wise level of Holm's adjustment over all pairs; the interval has level 1
@@ -235,7 +237,7 @@ def scenario_tests(ranked: pd.DataFrame, *, alpha: float = 0.05) -> pd.DataFrame
         try:
             if len(both) < MIN_SCENARIOS:
                 raise Refused(
-                    f"{several(len(both), 'scenario')} with both categories: a test over scenarios needs at least {MIN_SCENARIOS}"
+                    f"only {several(len(both), 'scenario')} with both categories; a test over scenarios needs at least {MIN_SCENARIOS}"
                 )
             tested = wilcoxon(both[first], both[second], level=1.0 - alpha, unit="scenarios")
             row |= {"estimate": tested.estimate, "low": tested.low, "high": tested.high, "statistic": tested.statistic, "p": tested.p}
@@ -278,7 +280,7 @@ def _category_verdict(row: Mapping[Hashable, Any], alpha: float) -> str:
 
 
 def order_means(frame: pd.DataFrame) -> pd.DataFrame:
-    """Average over seeds for each method and order: the unit of replication is the order, not the seed within an order.
+    """Average over seeds for each method and order, since the unit of replication is the order, not the seed within an order.
 
     Args:
         frame: columns method, order, seed, value, without gaps (see :func:`cglsuite.stats.replication.complete_block`).
@@ -293,12 +295,14 @@ def order_means(frame: pd.DataFrame) -> pd.DataFrame:
     groups = frame.groupby(["method", "order"], sort=False)["value"]
     means = pd.DataFrame({"value": groups.mean(), "n_seeds": groups.size()}).reset_index()
     if means["n_seeds"].nunique() > 1:
-        raise Refused(f"from {means['n_seeds'].min()} to {means['n_seeds'].max()} seeds per method and order: expected equal counts")
+        raise Refused(
+            f"there are from {means['n_seeds'].min()} to {means['n_seeds'].max()} seeds per method and order; expected equal numbers"
+        )
     return means
 
 
 def ranks(frame: pd.DataFrame, *, higher_is_better: bool = True) -> pd.DataFrame:
-    """Rank the methods within each order, 1 = best; ties get their average rank.
+    """Rank the methods within each order, 1 = best. Ties get their average rank.
 
     Returns:
         Labelled float64 ``[orders, methods]``, in the frame's order.
@@ -311,10 +315,10 @@ def ranks(frame: pd.DataFrame, *, higher_is_better: bool = True) -> pd.DataFrame
 
 
 def win_shares(frame: pd.DataFrame, *, higher_is_better: bool = True) -> pd.DataFrame:
-    """Compute the share of orders in which the method of the row beats that of the column; ties count half.
+    """Compute the share of orders in which the method of the row beats the method of the column. Ties count half.
 
     Returns:
-        Labelled float64 ``[methods, methods]``; NaN on the diagonal. Opposite entries add up to 1.
+        Labelled float64 ``[methods, methods]``; NaN on the diagonal. Opposite entries sum to 1.
 
     Raises:
         Refused: as in :func:`ranks`.
@@ -328,13 +332,13 @@ def win_shares(frame: pd.DataFrame, *, higher_is_better: bool = True) -> pd.Data
 
 
 def kendalls_w(frame: pd.DataFrame) -> float:
-    """Compute Kendall's coefficient of concordance: 1 if all orders rank the methods identically, about 1/m by chance.
+    """Compute Kendall's coefficient of concordance, which is 1 if all orders rank the methods identically and about 1/m by chance.
 
     ``W = 12 S / (m² (n³ - n) - m Σ_o Σ_g (t_g³ - t_g))`` with m orders, n methods, S the sum of squared deviations of the methods' rank
     sums from their mean, and t_g the sizes of the groups of ties in order o (Kendall & Gibbons 1990).
 
     Raises:
-        Refused: fewer than three orders; all methods are tied in every order; or as in :func:`ranks`.
+        Refused: there are fewer than three orders; all methods are tied in every order; or as in :func:`ranks`.
     """
     table = ranks(frame)
     m, n = table.shape
@@ -345,7 +349,7 @@ def kendalls_w(frame: pd.DataFrame) -> float:
     ties = sum(float((t**3 - t).sum()) for t in sizes)
     room = m**2 * (n**3 - n) - m * ties
     if room <= 0:
-        raise Refused("all methods are tied in every order: there is no ranking to agree on")
+        raise Refused("all methods are tied in every order, so there is no ranking to agree on")
     return float(12.0 * ((sums - sums.mean()) ** 2).sum() / room)
 
 
@@ -353,7 +357,7 @@ def _table(frame: pd.DataFrame) -> pd.DataFrame:
     require_frame(frame, ["method", "order"])
     methods = frame["method"].drop_duplicates()
     if len(methods) < 2:
-        raise Refused(f"{len(methods)} method: a ranking needs at least 2")
+        raise Refused(f"a ranking needs at least 2 methods, but there is {len(methods)}")
     table = frame.pivot(index="order", columns="method", values="value")
     table = table.reindex(index=frame["order"].drop_duplicates(), columns=methods)
     require_complete(table, "values (order × method)")
@@ -364,11 +368,10 @@ def _table(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def expected_best(scores: Sequence[float]) -> pd.DataFrame:
-    """Compute the mean and standard deviation of the best of n scores, for n = 1 to N, over all subsets of size n of the N scores.
+    """Compute the mean and standard deviation of the best of n scores over all subsets of size n of the N scores, for n = 1 to N.
 
-    With the scores sorted, ``v_1 <= ... <= v_N``, the best of a random subset of size n is ``v_i`` with probability
-    ``C(i-1, n-1) / C(N, n)``. This is the estimator of Dodge et al., Show Your Work, EMNLP 2019, but without replacement; theirs is with
-    replacement.
+    With the scores sorted, ``v_1 <= ... <= v_N``, the best of a random subset of size n is ``v_i`` with probability ``C(i-1, n-1) / C(N,
+    n)``. This is the estimator of Dodge et al., Show Your Work, EMNLP 2019, but without replacement.
 
     Args:
         scores: scores of N trials; higher is better.
@@ -381,7 +384,7 @@ def expected_best(scores: Sequence[float]) -> pd.DataFrame:
     """
     values = np.sort(np.asarray(scores, dtype=np.float64))
     if not values.size or not np.isfinite(values).all():
-        raise Refused("the best of n trials needs a finite score of every trial")
+        raise Refused("the best of n trials requires a finite score for every trial")
     rows = []
     for n in range(values.size, 0, -1):
         weights = _weights(values.size, n)

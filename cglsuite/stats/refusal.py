@@ -1,4 +1,4 @@
-"""The error raised if the data cannot support a statistic, and checks that raise it."""
+"""The error raised if data do not support a statistic, and the checks that raise it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _NAMED = 3
 
 
 class Refused(CglsuiteError):
-    """The data cannot support this statistic. The message says what is missing or degenerate, and what would be enough."""
+    """The data do not support this statistic. The message states what is missing or degenerate, and what would be sufficient."""
 
 
 def require_frame(frame: pd.DataFrame, keys: Sequence[str], value: str = "value") -> None:
@@ -23,11 +23,11 @@ def require_frame(frame: pd.DataFrame, keys: Sequence[str], value: str = "value"
 
     Raises:
         UsageError: a column is missing.
-        Refused: a value is NaN, or two rows describe the same cell; the message names the first few.
+        Refused: a value is NaN, or two rows describe the same cell. The message lists the first few.
     """
     absent = [name for name in (*keys, value) if name not in frame]
     if absent:
-        raise UsageError(f"a frame with the columns {', '.join(map(str, frame.columns))}: expected {', '.join(absent)} as well")
+        raise UsageError(f"the frame has the columns {', '.join(map(str, frame.columns))}, but {', '.join(absent)} is also required")
     undefined = frame[frame[value].isna()]
     if len(undefined):
         raise Refused(f"{len(undefined)} of {len(frame)} values are undefined (NaN): {_first_cells(undefined, keys)}")
@@ -40,7 +40,7 @@ def require_complete(table: pd.DataFrame, label: str) -> None:
     """Check that a table with rows ``table.index`` and columns ``table.columns`` has no gaps.
 
     Raises:
-        Refused: an entry is missing; the message counts the gaps and names the first few.
+        Refused: an entry is missing. The message states the number of gaps and lists the first few.
     """
     gaps: Any = table.isna().stack()
     missing = [_entry(label) for label in gaps[gaps].index]

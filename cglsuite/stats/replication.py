@@ -1,11 +1,11 @@
 """Determine the design of a comparison: the factors of replication, what is averaged first, and the conditions of a claim.
 
-Orders, splits and seeds are random factors. A factor is *nested* in another if each of its values occurs with only one value of the other.
-Seeds that differ between orders are nested: they are averaged before orders are compared, because they share the order's effect on a
-method. Two factors are *crossed* if every value of one occurs with every value of the other, such as seeds that are used in every order. A
-seed then has the same effect on a method in all orders, and the test has to account for both factors (:mod:`cglsuite.stats.crossed`). A
-factor with a single value is *given*: the claim is limited to that order or seed. If every possible order was run, the orders are the whole
-population, and only seeds are replicates.
+Orders, splits and seeds are random factors. A factor is *nested* in another factor if each of its values occurs with only one value of the
+other. Seeds that differ between orders are nested. They are averaged before orders are compared, because they share the order's effect on a
+method. Two factors are *crossed* if every value of one occurs with every value of the other, as with seeds that are used in every order. A
+seed then has the same effect on a method in all orders, and the test must account for both factors (:mod:`cglsuite.stats.crossed`). A
+factor with a single value is *given*, and the claim is limited to that order or seed. If every possible order was run, the orders are the
+whole population, and only seeds are replicates.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ class Layout:
     Args:
         factors: one or two of :data:`LEVELS`. values: float64, one axis per factor. labels: the labels of each axis.
         averaged: number of cells per value.
-        given: maps ``order`` and ``seed`` to their value if they have a single one.
-        population: such as ``all 120 orders`` if the orders are the whole population; otherwise empty.
+        given: maps ``order`` and ``seed`` to their value if they have only one.
+        population: ``all 120 orders``, for example, if the orders are the whole population; otherwise empty.
         overlap: for random splits, the ratio of test items to training items; 0 if splits are not a factor.
     """
 
@@ -56,17 +56,17 @@ class Layout:
 
     @property
     def estimate(self) -> MeanEstimate:
-        """Estimate the mean over the design; raises as :func:`cglsuite.stats.mean_estimate`."""
+        """Estimate the mean over the design. Raises the same errors as :func:`cglsuite.stats.mean_estimate`."""
         return mean_estimate(self.values, self.factors, overlap=self.overlap)
 
     @property
     def text(self) -> str:
-        """The numbers of replicates: ``5 orders × 3 seeds``."""
+        """The numbers of replicates, as in ``5 orders × 3 seeds``."""
         return " × ".join(several(n, name) for n, name in zip(self.values.shape, self.factors, strict=True))
 
     @property
     def description(self) -> str:
-        """The whole design: ``5 orders × 3 seeds, crossed``, ``3 seeds, over all 120 orders``, ``5 orders, with one seed``."""
+        """The whole design, as in ``5 orders × 3 seeds, crossed``, ``3 seeds, over all 120 orders`` or ``5 orders, with one seed``."""
         parts = [self.text]
         if len(self.factors) == 2:
             parts.append("crossed")
@@ -80,7 +80,7 @@ class Layout:
 
 @dataclass(frozen=True, kw_only=True)
 class Replicates:
-    """Two methods' values in the same design.
+    """The values of two methods in the same design.
 
     Args:
         factors: one or two of :data:`LEVELS`. paired: whether both methods were run in the same units, so that their values are aligned.
@@ -106,7 +106,8 @@ class Replicates:
     def difference(self) -> MeanEstimate:
         """Estimate first minus second.
 
-        The estimate uses the differences in the cells if paired, otherwise two means, each with the error of its own design.
+        The estimate uses the differences in the cells if the methods are paired, and otherwise two means, each with the error of its own
+        design.
 
         Raises:
             Refused: as in :func:`cglsuite.stats.mean_estimate`.
@@ -117,13 +118,13 @@ class Replicates:
 
     @property
     def estimates(self) -> tuple[MeanEstimate, MeanEstimate]:
-        """Estimate the mean of each method separately; raises as :attr:`difference`."""
+        """Estimate the mean of each method separately. Raises the same errors as :attr:`difference`."""
         first, second = (mean_estimate(values, self.factors, overlap=self.overlap) for values in (self.first, self.second))
         return first, second
 
     @property
     def text(self) -> str:
-        """The numbers of replicates: ``5 orders × 3 seeds``, ``5 and 10 orders``."""
+        """The numbers of replicates, as in ``5 orders × 3 seeds`` or ``5 and 10 orders``."""
         sizes = zip(self.first.shape, self.second.shape, self.factors, strict=True)
         return " × ".join(several(n, name) if n == m else f"{n} and {m} {name}s" for n, m, name in sizes)
 
@@ -138,7 +139,7 @@ def layout(frame: pd.DataFrame, orders_in_all: int | None = None, overlap: float
 
     Raises:
         Refused: there are no cells, a value is NaN, a cell occurs twice, or cells are missing; there are three crossed factors; or all
-            possible orders were run with a single seed.
+            possible orders were run with only one seed.
     """
     levels = [name for name in LEVELS if name in frame]
     require_frame(frame, levels or LEVELS)
@@ -153,7 +154,9 @@ def layout(frame: pd.DataFrame, orders_in_all: int | None = None, overlap: float
             _require_crossed(frame, factors)
             factors, population = tuple(name for name in factors if name != "order"), everything
         elif "seed" in conditions:
-            raise Refused(f"{everything} were run with one seed: the orders are the population, and only further seeds can be replicates")
+            raise Refused(
+                f"{everything} were run with one seed; since these orders are the whole population, only additional seeds can be replicates"
+            )
     if len(factors) == 2:
         _require_crossed(frame, factors)
     means = frame.groupby(list(factors), sort=False)["value"].mean()
@@ -175,7 +178,7 @@ def layout(frame: pd.DataFrame, orders_in_all: int | None = None, overlap: float
 
 
 def _factors(frame: pd.DataFrame, levels: Sequence[str]) -> tuple[str, ...]:
-    """Return the factors that vary, without nested ones; of two that vary together, only the outer one."""
+    """Return the factors that vary, without nested factors, and only the outer one of two factors that vary together."""
     varying = [name for name in levels if frame[name].nunique() > 1]
     for inner in reversed(list(varying)):
         if any(bool((frame.groupby(inner)[outer].nunique() == 1).all()) for outer in varying if outer != inner):
@@ -183,7 +186,7 @@ def _factors(frame: pd.DataFrame, levels: Sequence[str]) -> tuple[str, ...]:
     if len(varying) > 2:
         crossed = " × ".join(f"{frame[name].nunique()} {name}s" for name in varying)
         raise Refused(
-            f"{crossed}, crossed: there is a test for at most two crossed factors; give every seed a split of its own, or use one split"
+            f"{crossed}, crossed: tests support at most two crossed factors; use a separate split for every seed, or a single split"
         )
     return tuple(varying) or (levels[-1],)
 
@@ -201,13 +204,15 @@ def _averaged(frame: pd.DataFrame, factors: Sequence[str]) -> int:
     counts = set(frame.groupby(list(factors), sort=False).size())
     if len(counts) > 1:
         unit = " × ".join(factors)
-        raise Refused(f"from {min(counts)} to {max(counts)} cells per {unit}: with missing cells, {unit} means differ in precision")
+        raise Refused(
+            f"there are from {min(counts)} to {max(counts)} cells per {unit}; with missing cells, the {unit} means differ in precision"
+        )
     return int(counts.pop())
 
 
 @dataclass(frozen=True)
 class Cells:
-    """The cells of one method; their design is computed once for all comparisons.
+    """The cells of one method. Their design is computed once for all comparisons.
 
     Args:
         frame: one row per cell: a column ``value`` and at least one of :data:`LEVELS`.
@@ -220,17 +225,17 @@ class Cells:
 
     @cached_property
     def levels(self) -> list[str]:
-        """Return those of :data:`LEVELS` that are columns of the frame."""
+        """The :data:`LEVELS` that are columns of the frame."""
         return [name for name in LEVELS if name in self.frame]
 
     @cached_property
     def layout(self) -> Layout:
-        """Return the design of the cells; raises as :func:`layout`."""
+        """The design of the cells. Raises the same errors as :func:`layout`."""
         return layout(self.frame[[*self.levels, "value"]], self.orders_in_all, self.overlap)
 
     @cached_property
     def places(self) -> dict[str, list[Any]]:
-        """Return the values of all cells, by level."""
+        """The values of all cells, by level."""
         return {name: self.frame[name].tolist() for name in self.levels}
 
     @cached_property
@@ -238,7 +243,7 @@ class Cells:
         return {}
 
     def units(self, unit: str, inner: Sequence[str]) -> dict[object, set[tuple[object, ...]]]:
-        """Return the cells of each unit, identified by their values of the inner levels."""
+        """Return the cells of each unit, identified by the values of the inner levels."""
         units = self._units.get((unit, *inner))
         if units is None:
             units = self._units[unit, *inner] = {}
@@ -247,22 +252,22 @@ class Cells:
         return units
 
     def over(self, levels: list[str]) -> Cells:
-        """Return the cells reduced to these levels."""
+        """Return the cells with only these levels."""
         return self if levels == self.levels else replace(self, frame=self.frame[[*levels, "value"]])
 
 
 def replicates(
     first: pd.DataFrame | Cells, second: pd.DataFrame | Cells, orders_in_all: int | None = None, *, apart: bool = False
 ) -> Replicates:
-    """Determine the common design of two methods, with their values.
+    """Determine the common design of two methods and their values in it.
 
     Methods with the same cells are paired. Methods that share their units but have different nested seeds are paired by unit. Methods that
-    share no unit are independent samples. Anything in between counts as missing cells.
+    share no units are independent samples. Anything in between counts as missing cells.
 
     Args:
         first, second: one row per cell: a column ``value`` and at least one of :data:`LEVELS`.
         orders_in_all: see :func:`layout`; ignored for :class:`Cells`, which store it.
-        apart: treat each method as if the other had not been run; the methods need not share any cells.
+        apart: treat each method as if the other had not been run. The methods need not share any cells.
 
     Raises:
         Refused: as in :func:`layout`; only one method has cells; or the methods do not share the crossed factors.
@@ -276,12 +281,12 @@ def replicates(
     x, two = (cells.over(levels).layout for cells in (mine, theirs))
     for name in x.given.keys() & two.given.keys():
         if x.given[name] != two.given[name]:
-            raise Refused(f"one method was run with {name} {x.given[name]} only, the other with {name} {two.given[name]} only")
+            raise Refused(f"one method was run only with {name} {x.given[name]}, the other only with {name} {two.given[name]}")
     if x.factors != two.factors:
-        raise Refused(f"one method is replicated over {x.unit}, the other over {two.unit}: run both in the same cells")
+        raise Refused(f"one method is replicated over {x.unit}, the other over {two.unit}; run both in the same cells")
     paired = not apart and all(set(a) == set(b) for a, b in zip(x.labels, two.labels, strict=True))
     if len(x.factors) == 2 and not paired and not apart:
-        raise Refused(f"{x.unit} are crossed, and the methods do not share them: run both in the same cells")
+        raise Refused(f"{x.unit} are crossed, but the methods do not share them; run both in the same cells")
     return Replicates(
         factors=x.factors,
         paired=paired,
@@ -300,7 +305,7 @@ def _aligned(crossed: Layout, labels: Sequence[Sequence[Any]]) -> NDArray[np.flo
 
 
 def _require_same_units(first: Cells, second: Cells, levels: Sequence[str]) -> None:
-    """Check that two methods share their outermost units or have none in common, and likewise for the cells within them."""
+    """Check that two methods share all or none of their outermost units, and likewise the cells within them."""
     unit = next((name for name in levels if len({*first.places[name], *second.places[name]}) > 1), levels[-1])
     inner = levels[levels.index(unit) + 1 :]
     mine, theirs = (cells.units(unit, inner) for cells in (first, second))
@@ -330,16 +335,16 @@ UNSHARED = "own seed per order"
 
 
 def repeats(frame: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Select the repetitions of an experiment over orders, that is, the seeds for which every order was run.
+    """Select the repetitions of an experiment over orders, which are the seeds for which every order was run.
 
-    A range grows with the number of orders, so only seeds with the same, largest number of orders are comparable. If every seed was used
-    for a single order, order and seed are confounded, and all cells form one repeat called :data:`UNSHARED`.
+    A range grows with the number of orders, so only the seeds with the largest number of orders are comparable. If every seed was used for
+    only one order, order and seed are confounded, and all cells form one repeat called :data:`UNSHARED`.
 
     Args:
         frame: columns order, seed and others; a cell may have several rows.
 
     Returns:
-        The rows of the complete repeats; and one row per excluded seed, with columns seed, n_orders, reason.
+        The rows of the complete repeats, and one row per excluded seed with the columns seed, n_orders, reason.
 
     Raises:
         Refused: there are fewer than two orders.
@@ -347,7 +352,7 @@ def repeats(frame: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
     cells = frame[["order", "seed"]].drop_duplicates()
     n_orders = cells["order"].nunique()
     if n_orders < 2:
-        raise Refused(f"{n_orders} order: the spread over orders needs at least 2")
+        raise Refused(f"the spread over orders needs at least 2 orders, but there is {n_orders}")
     counts = cells.groupby("seed", sort=False)["order"].nunique()
     most = int(counts.max())
     if most < 2:
@@ -367,7 +372,7 @@ def common_items(frame: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
         frame: columns order, seed, item, value.
 
     Returns:
-        The rows of those items; and one row per excluded item, with columns item, n_undefined, reason.
+        The rows of these items, and one row per excluded item with the columns item, n_undefined, reason.
     """
     cells = frame[["order", "seed"]].drop_duplicates().shape[0]
     known = frame.dropna(subset="value").groupby("item", sort=False)["value"].size()
@@ -381,14 +386,14 @@ def common_items(frame: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
 def complete_block(frame: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Select a block in which every method was run in every order with every seed.
 
-    Seeds with fewer than half as many cells as the busiest seed are dropped first (they belong to a null, or to a repeat that has only just
-    started). Orders that lack a cell for one of the remaining seeds are dropped next.
+    Seeds with fewer than half as many cells as the seed with the most cells are dropped first (they belong to a null, or to a repeat that
+    has only just started). Then orders that lack a cell for one of the remaining seeds are dropped.
 
     Args:
         frame: columns method, order, seed, value.
 
     Returns:
-        The rows of the block; and the excluded rows, with a column ``reason``.
+        The rows of the block, and the excluded rows with a column ``reason``.
 
     Raises:
         Refused: a value is NaN, a cell occurs twice, or no order is complete.
@@ -401,7 +406,7 @@ def complete_block(frame: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
     per_order = frame[shared].groupby("order", sort=False).size()
     orders = per_order.index[per_order == wanted]
     if not len(orders):
-        raise Refused(f"no order has all of its {wanted} cells ({frame['method'].nunique()} methods × {len(seeds)} seeds)")
+        raise Refused(f"no order has all {wanted} cells ({frame['method'].nunique()} methods × {len(seeds)} seeds)")
     block = shared & frame["order"].isin(orders)
     reason = shared.map({True: "its order lacks a cell", False: "its seed was run with few orders"})
     return frame[block], frame[~block].assign(reason=reason[~block])

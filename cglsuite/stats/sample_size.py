@@ -1,7 +1,8 @@
-"""Power analysis before a campaign: how many units of replication it takes to detect a difference; t-test power from statsmodels.
+"""Power analysis for planning campaigns: the number of units of replication needed to detect a difference. Uses t-test power from
+statsmodels.
 
 The unit is that of :mod:`cglsuite.stats.replication`, usually an order. More seeds per order only reduce the part of the spread that is due
-to seeds. The method-by-order interaction remains, so beyond some number of seeds only more orders help.
+to seeds. The method-by-order interaction remains, so beyond some number of seeds, only more orders help.
 
 The error rates of verdicts are simulated: ``python tests/benchmarks/significance.py --write`` stores the tables that :func:`error_rates`
 reads.
@@ -36,9 +37,9 @@ def power(n: int, difference: float, std: float, *, paired: bool = True, alpha: 
     """Compute the probability that a two-sided t-test at ``alpha`` detects a true difference with the correct sign.
 
     Args:
-        n: number of units (pairs if ``paired``, otherwise units per method). difference: true difference of means. std: standard deviation
-            of the paired differences, or within each method; both in the values' unit. overlap: if the units are random splits, the ratio
-            of test items to training items.
+        n: number of units (pairs if ``paired``, otherwise units per method). difference: true difference between the means. std: standard
+            deviation of the paired differences, or within each method; both in the unit of the values. overlap: if the units are random
+            splits, the ratio of test items to training items.
 
     Raises:
         Refused: there are fewer than three units or no spread. UsageError: the difference is not positive, or alpha is not between 0 and 1.
@@ -50,7 +51,7 @@ def power(n: int, difference: float, std: float, *, paired: bool = True, alpha: 
     from statsmodels.stats.power import TTestIndPower, TTestPower
 
     if n < MIN_UNITS:
-        raise Refused(f"{n} units: a test needs at least {MIN_UNITS}")
+        raise Refused(f"a test needs at least {MIN_UNITS} units, but there are {n}")
     size = _size(difference, std * sqrt(1.0 + overlap * n), alpha)
     # One-sided: a significant difference with the wrong sign is not a success (and its probability underflows to NaN).
     return float((TTestPower() if paired else TTestIndPower()).power(size, n, alpha / 2, alternative="larger"))
@@ -59,7 +60,7 @@ def power(n: int, difference: float, std: float, *, paired: bool = True, alpha: 
 def units_needed(
     difference: float, std: float, *, paired: bool = True, alpha: float = 0.05, wanted: float = 0.8, overlap: float = 0.0
 ) -> int:
-    """Find the smallest number of units (pairs if ``paired``, otherwise units per method) with a power of at least ``wanted``.
+    """Find the smallest number of units (pairs if ``paired``, otherwise units per method) that gives a power of at least ``wanted``.
 
     Raises:
         Refused: there is no spread, or more than :data:`MAX_UNITS` units are needed. UsageError: as in :func:`power`, or ``wanted`` is not
@@ -75,7 +76,7 @@ def units_needed(
     plan = range(MIN_UNITS, MAX_UNITS + 1)
     place = bisect_left(plan, wanted, key=lambda n: power(n, difference, std, paired=paired, alpha=alpha, overlap=overlap))
     if place == len(plan) and overlap:
-        raise Refused("random splits share items, and no number of splits can compensate for that")
+        raise Refused("random splits share items, and no number of splits can compensate for this")
     if place == len(plan):
         raise Refused(f"a difference of {difference:g} with a standard deviation of {std:g} needs more than {MAX_UNITS:,} units")
     return plan[place]
@@ -84,7 +85,7 @@ def units_needed(
 def detectable_difference(
     n: int, std: float, *, paired: bool = True, alpha: float = 0.05, wanted: float = 0.8, overlap: float = 0.0
 ) -> float:
-    """Compute the smallest true difference that ``n`` units detect with power ``wanted``, in the values' unit.
+    """Compute the smallest true difference that ``n`` units detect with power ``wanted``, in the unit of the values.
 
     Raises:
         Refused: as in :func:`power`.
@@ -96,7 +97,7 @@ def detectable_difference(
 
 @cache
 def _detectable_size(n: int, paired: bool, alpha: float, wanted: float) -> float:
-    """Return the detectable difference in standard deviations, which is the same for all pairs of methods with the same number of units."""
+    """Return the detectable difference in standard deviations. It is the same for all pairs of methods with the same number of units."""
     from scipy.optimize import brentq
 
     high = 1.0
@@ -107,7 +108,7 @@ def _detectable_size(n: int, paired: bool, alpha: float, wanted: float) -> float
 
 @dataclass(frozen=True, kw_only=True)
 class DifferenceVariances:
-    """Variance components of the difference of two methods in a cell: order, seed and residual, in squared units."""
+    """Variance components of the difference between two methods in a cell: order, seed and residual, in squared units."""
 
     order: float
     seed: float
@@ -115,19 +116,19 @@ class DifferenceVariances:
 
     @classmethod
     def of(cls, components: VarianceComponents) -> DifferenceVariances:
-        """Derive the variances from a method's components, which are doubled; effects shared by all methods cancel.
+        """Derive the variances from a method's components, which are doubled. Effects shared by all methods cancel.
 
         Raises:
-            Refused: the components are those of a single method, which say nothing about differences.
+            Refused: the components are those of a single method, so they contain no information about differences.
         """
         if "method_order" not in components.variances:
-            raise Refused("variance components of a single method: the spread of a difference needs at least 2")
+            raise Refused("the spread of a difference needs variance components of at least 2 methods, but these are of a single method")
         order, seed, rest = (2.0 * components.variances[name] for name in ("method_order", "method_seed", "rest"))
         return cls(order=order, seed=seed, rest=rest)
 
     @classmethod
     def observed(cls, differences: NDArray[np.float64]) -> DifferenceVariances:
-        """Estimate the variances from the mean squares of differences ``[O, S]``; negative estimates become 0."""
+        """Estimate the variances from the mean squares of differences ``[O, S]``. Negative estimates become 0."""
         n_orders, n_seeds = differences.shape
         squares = mean_squares(differences)
         rest = float(squares.rest)
@@ -150,17 +151,17 @@ def crossed_power(variances: DifferenceVariances, n_orders: int, n_seeds: int, d
         Refused: the design is not :func:`cglsuite.stats.admissible`, or there is no spread. UsageError: as in :func:`power`.
     """
     if not admissible(n_orders, n_seeds):
-        raise Refused(f"{n_orders} orders × {n_seeds} seeds: no test of crossed orders and seeds keeps its level with so few")
+        raise Refused(f"{n_orders} orders × {n_seeds} seeds are too few: no test for crossed orders and seeds maintains its level")
     error, df = variances.error(n_orders, n_seeds)
     return _power(_size(difference, error, alpha), df, alpha)
 
 
 def orders_needed(variances: DifferenceVariances, n_seeds: int, difference: float, *, alpha: float = 0.05, wanted: float = 0.8) -> int:
-    """Find the smallest number of orders, crossed with ``n_seeds`` seeds, with a power of at least ``wanted``.
+    """Find the smallest number of orders, crossed with ``n_seeds`` seeds, that gives a power of at least ``wanted``.
 
     Raises:
-        Refused: there are too few seeds for a test, or no number of orders is enough, because orders do not average out the seeds' effect
-            on a difference. UsageError: as in :func:`units_needed`.
+        Refused: there are too few seeds for a test, or no number of orders is sufficient, because orders do not average out the effect of
+            seeds on a difference. UsageError: as in :func:`units_needed`.
     """
     plan = [n for n in range(MIN_UNITS, MAX_UNITS + 1) if admissible(n, n_seeds)]
     if not plan:
@@ -169,12 +170,15 @@ def orders_needed(variances: DifferenceVariances, n_seeds: int, difference: floa
         raise UsageError(f"power = {wanted}: expected a number between 0 and 1")
     place = bisect_left(plan, wanted, key=lambda n: crossed_power(variances, n, n_seeds, difference, alpha=alpha))
     if place == len(plan):
-        raise Refused(f"{plan[-1]:,} orders are not enough with {n_seeds} seeds: what a seed does to a difference, it does in all orders")
+        raise Refused(
+            f"{plan[-1]:,} orders are not enough with {n_seeds} seeds, because the effect of a seed on a difference is the same in "
+            "all orders"
+        )
     return plan[place]
 
 
 def detectable_error(df: float, *, alpha: float = 0.05, wanted: float = 0.8) -> float:
-    """Compute the smallest true difference in standard errors that a t-test with this ``df`` detects with power ``wanted``."""
+    """Compute the smallest true difference, in standard errors, that a t-test with this ``df`` detects with power ``wanted``."""
     from scipy.optimize import brentq
 
     high = 1.0
@@ -184,14 +188,14 @@ def detectable_error(df: float, *, alpha: float = 0.05, wanted: float = 0.8) -> 
 
 
 def _power(size: float, df: float, alpha: float) -> float:
-    """Return the power of a two-sided t-test, with the correct sign, at a true difference of ``size`` standard errors."""
+    """Return the power of a two-sided t-test, with the correct sign, for a true difference of ``size`` standard errors."""
     from scipy import stats
 
     return float(stats.nct.sf(stats.t.ppf(1.0 - alpha / 2.0, df), df, size))
 
 
 def observed_std(first: ArrayLike, second: ArrayLike, *, paired: bool, unit: str = "values") -> float:
-    """Estimate the ``std`` of :func:`power` from a pilot: that of the differences, or ``√((s₁² + s₂²)/2)`` if unpaired.
+    """Estimate the ``std`` of :func:`power` from a pilot: the standard deviation of the differences, or ``√((s₁² + s₂²)/2)`` if unpaired.
 
     Raises:
         Refused: as in :func:`cglsuite.stats.paired_t` if ``paired``, otherwise as in :func:`cglsuite.stats.welch`.
@@ -207,9 +211,9 @@ def observed_std(first: ArrayLike, second: ArrayLike, *, paired: bool, unit: str
 
 
 def std_bound(std: float, n: int, level: float = 0.8) -> float:
-    """Compute the one-sided upper bound of a standard deviation from ``n`` normal values, ``s √((n-1) / χ²_{1-level}(n-1))``.
+    """Compute the one-sided upper bound for a standard deviation from ``n`` normal values, ``s √((n-1) / χ²_{1-level}(n-1))``.
 
-    A pilot's standard deviation is itself uncertain; a plan based on this bound is too small with probability ``1 - level`` (Browne 1995).
+    A pilot's standard deviation is itself uncertain. A plan based on this bound is too small with probability ``1 - level`` (Browne 1995).
 
     Raises:
         Refused: there are fewer than three values.
@@ -217,13 +221,13 @@ def std_bound(std: float, n: int, level: float = 0.8) -> float:
     from scipy import stats
 
     if n < MIN_UNITS:
-        raise Refused(f"a standard deviation of {n} values: a bound needs at least {MIN_UNITS}")
+        raise Refused(f"a bound needs a standard deviation of at least {MIN_UNITS} values, but it has {n}")
     return std * sqrt((n - 1) / float(stats.chi2.ppf(1.0 - level, n - 1)))
 
 
 def _size(difference: float, std: float, alpha: float) -> float:
     if not difference > 0:
-        raise UsageError(f"a smallest interesting difference of {difference:g}: expected a positive number")
+        raise UsageError(f"the smallest interesting difference is {difference:g}; expected a positive number")
     if not 0.0 < alpha < 1.0:
         raise UsageError(f"alpha = {alpha}: expected a level between 0 and 1")
     _require_spread(std)
@@ -256,7 +260,7 @@ class VarianceComponents:
     """Estimated variance components, in squared units of the value.
 
     Args:
-        variances: variance by name of the component; for a single method ``order``, ``seed`` and ``rest``.
+        variances: variance by component name; for a single method, ``order``, ``seed`` and ``rest``.
         moments: the estimates from mean squares, which may be negative. notes: which components are at their bound of 0.
     """
 
@@ -269,7 +273,7 @@ class VarianceComponents:
 
     @property
     def shares(self) -> dict[str, float]:
-        """Return each component's share of the total variance."""
+        """The share of each component in the total variance."""
         total = sum(self.variances.values())
         return {name: value / total for name, value in self.variances.items()}
 
@@ -277,21 +281,23 @@ class VarianceComponents:
 def variance_components(frame: pd.DataFrame) -> VarianceComponents:
     """Estimate variance components by restricted maximum likelihood (REML) on a complete block.
 
-    If the estimates from mean squares are all positive, both estimates agree. Otherwise some components are 0, and a note says which.
+    If all estimates from mean squares are positive, both methods agree. Otherwise some components are 0, and a note states which.
 
     Args:
         frame: columns method, order, seed, value.
 
     Raises:
-        Refused: fewer than three seeds or orders; a missing cell; NaN; no residual variance beyond the additive effects of methods, orders
-            and seeds.
+        Refused: there are fewer than three seeds or orders; a cell is missing or NaN; or there is no residual variance beyond the additive
+            effects of methods, orders and seeds.
     """
     values = _block(frame)
     n_methods, n_orders, n_seeds = values.shape
     squares, freedom = _mean_squares(values)
     error = "method_order_seed" if n_methods > 1 else "order_seed"
     if squares[error] <= 1e-18:
-        raise Refused("results are exact sums of effects of methods, orders and seeds: there is no residual variance to compare them with")
+        raise Refused(
+            "results are exact sums of the effects of methods, orders and seeds, so there is no residual variance to compare them with"
+        )
     moments = _moments(squares, values.shape)
     variances = _restricted(squares, freedom, values.shape, moments)
     zero = [name for name, value in variances.items() if value == 0.0]
@@ -301,14 +307,14 @@ def variance_components(frame: pd.DataFrame) -> VarianceComponents:
 
 
 def moment_components(frame: pd.DataFrame) -> dict[str, float]:
-    """Estimate variance components from mean squares; estimates may be negative.
+    """Estimate variance components from mean squares. Estimates may be negative.
 
     With M methods, O orders and S seeds, ``Var e = MS_mos``, ``Var f = (MS_os - MS_mos)/M``, ``Var b = (MS_mo - MS_mos)/S``, ``Var d =
     (MS_ms - MS_mos)/O``, ``Var a = (MS_o - MS_mo - MS_os + MS_mos)/(M S)`` and ``Var c = (MS_s - MS_ms - MS_os + MS_mos)/(M O)``. With a
     single method, ``Var e = MS_os``, ``Var a = (MS_o - MS_os)/S`` and ``Var c = (MS_s - MS_os)/O``.
 
     Raises:
-        Refused: as in :func:`variance_components`, except for the last case.
+        Refused: as in :func:`variance_components`, except for missing residual variance.
     """
     values = _block(frame)
     return _moments(_mean_squares(values)[0], values.shape)
@@ -374,7 +380,7 @@ def _restricted(
 
 
 def _mean_squares(values: _Block) -> tuple[dict[str, float], dict[str, int]]:
-    """Compute mean squares and degrees of freedom by effect; values ``[methods, orders, seeds]``."""
+    """Compute mean squares and degrees of freedom by effect from values ``[methods, orders, seeds]``."""
     m, o, s = values.shape
     centred = values - values.mean(axis=(1, 2), keepdims=True)
     orders, seeds = centred.mean(axis=(0, 2)), centred.mean(axis=(0, 1))
@@ -406,7 +412,7 @@ def _block(frame: pd.DataFrame) -> _Block:
 
 @cache
 def error_rates() -> Mapping[str, Any]:
-    """Return all simulated error tables by name, each with its caption, number of replicates, columns, and labelled rows of rates."""
+    """Return all simulated tables of error rates by name, each with its caption, number of replicates, columns, and labelled rows."""
     tables: Mapping[str, Any] = json.loads((files("cglsuite.stats") / "error_rates.json").read_text(encoding="utf-8"))
     return tables
 

@@ -1,9 +1,9 @@
 """Testing for plugin authors: conformance checks for every kind of plugin, tiny streams, and audits.
 
-``kinds`` has the checks for each kind of plugin, ``staged`` has the code that checks run in other processes, and ``judge`` has the
-processes that run methods.
+``kinds`` contains the checks for each kind of plugin, ``staged`` the code that checks run in other processes, and ``judge`` the processes
+that run methods.
 
-Importing this package does not import torch; public names are loaded on first use.
+Importing this package does not import torch. Public names are loaded on first use.
 """
 
 from __future__ import annotations

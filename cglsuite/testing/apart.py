@@ -1,9 +1,10 @@
-"""Helper processes that run checks, such as the judge of methods. A crash of such a process is detected and reported.
+"""Helper processes that run checks, such as the judge of methods. Crashes of these processes are detected and reported.
 
-A request is a header followed by a pickle. The header has the size, a word that each answer repeats, and whether the request needs
-:func:`further_processes`. An answer is a line of JSON. :meth:`HelperProcess.ask` is the client, :func:`requests_on` the server. The judge
-(:class:`Judge`) loads no plugin, holds the hidden labels, and runs the method in separate processes, since the calling process has imported
-plugins and may hold the method of a single-module plugin in memory. The caller sends specs, which are plain data, and prints the findings.
+A request is a header followed by a pickle. The header contains the size, a token that every answer repeats, and whether the request needs
+:func:`further_processes`. An answer is a line of JSON. :meth:`HelperProcess.ask` is the client and :func:`requests_on` the server. The
+judge (:class:`Judge`) loads no plugins, holds the hidden labels, and runs the method in separate processes, because the calling process has
+imported plugins and may hold the method of a single-module plugin in memory. The caller sends specs, which are plain data, and prints the
+findings.
 """
 
 from __future__ import annotations
@@ -46,11 +47,11 @@ def _answer(line: socket.socket, turn: str, **facts: Any) -> None:
 
 
 class ProcessEnded(PluginError):
-    """The process ended without answering; the message says how it ended."""
+    """The process ended without answering. The message describes how it ended."""
 
 
 class HelperProcess:
-    """A helper process that runs ``module``. Leaving it as a context manager ends the process.
+    """A helper process that runs ``module``. Exiting the context manager ends the process.
 
     Args:
         environment: additional environment variables.
@@ -97,11 +98,11 @@ class HelperProcess:
                 if "ended" in answer:
                     raise ProcessEnded(answer["ended"])
                 yield answer
-        raise ProcessEnded("it is gone")
+        raise ProcessEnded("the process no longer exists")
 
 
 def _request(catalogue: Catalogue, entry: Entry) -> dict[str, Any]:
-    """Return what a process needs to serve a request: the specs, which are plain data, and the locations of code and files."""
+    """Return the data that a process needs to serve a request: the specs, which are plain data, and the locations of code and files."""
     return {
         "kind": entry.kind,
         "name": entry.name,
@@ -113,7 +114,7 @@ def _request(catalogue: Catalogue, entry: Entry) -> dict[str, Any]:
 
 
 class Examiner(HelperProcess):
-    """Checks entries of any kind except methods in another process, so that a crash becomes a finding."""
+    """Checks entries of any kind except methods in a separate process, so that a crash is reported as a finding."""
 
     _compares = True
 
@@ -145,26 +146,26 @@ class Examiner(HelperProcess):
 
 
 def further_processes() -> list[HelperProcess]:
-    """Return the two extra processes that :func:`same_everywhere` compares with."""
+    """Return the two additional processes that :func:`same_everywhere` uses for comparison."""
     return [_further_process(1), _further_process(2)]
 
 
 @cache
 def _further_process(number: int) -> HelperProcess:
-    """Return one of two processes with different hash seeds. They live as long as this process."""
+    """Return one of two processes with different hash seeds. They run until this process ends."""
     other = HelperProcess("cglsuite.testing.staged.examining", PYTHONHASHSEED=str(number))
     atexit.register(other.close)
     return other
 
 
 def same_everywhere(catalogue: Catalogue, entry: Entry, outcomes: Callable[[Catalogue, Entry], Iterator[tuple[str, str]]]) -> None:
-    """Check that an entry gives the same results here and in two processes with different hash seeds, pids and memory layouts.
+    """Check that an entry gives the same results here and in two processes with different hash seeds, process ids and memory layouts.
 
     Args:
-        outcomes: the function for the entry's kind, as in :data:`cglsuite.testing.checks.OUTCOMES`.
+        outcomes: the function for the entry's kind from :data:`cglsuite.testing.checks.OUTCOMES`.
 
     Raises:
-        CheckFailed: the results differ, or the entry fails in another process. NotApplicable: its data are not on this machine.
+        CheckFailed: the results differ, or the entry fails in another process. NotApplicable: its data are not available on this machine.
     """
     outcomes_by_process = [list(outcomes(catalogue, entry))]
     for other in further_processes():
@@ -173,7 +174,7 @@ def same_everywhere(catalogue: Catalogue, entry: Entry, outcomes: Callable[[Cata
             with contextlib.suppress(ProcessEnded):
                 next(answers)
         except ProcessEnded as ended:
-            raise CheckFailed(f"in another process {entry.kind} {entry.name!r} ends it ({ended})", _ADVICE) from None
+            raise CheckFailed(f"{entry.kind} {entry.name!r} ends the separate process that it runs in ({ended})", _ADVICE) from None
         if "absent" in answer:
             raise NotApplicable(answer["absent"])
         if "failed" in answer:
@@ -182,13 +183,13 @@ def same_everywhere(catalogue: Catalogue, entry: Entry, outcomes: Callable[[Cata
     for values in zip(*outcomes_by_process, strict=True):
         if len(set(values)) > 1:
             raise CheckFailed(
-                f"{values[0][0]} differs from process to process",
-                "use only the arguments: hash() of a text, the order of a set, id(), times and process ids differ between processes",
+                f"{values[0][0]} differs between processes",
+                "use only the arguments: hash() of a string, the order of a set, id(), times and process ids differ between processes",
             )
 
 
 class Judge(HelperProcess):
-    """The client of the judge process. Leaving it as a context manager ends that process."""
+    """The client of the judge process. Exiting the context manager ends the process."""
 
     def __init__(self) -> None:
         super().__init__("cglsuite.testing.judge.process")
@@ -211,13 +212,13 @@ class Judge(HelperProcess):
         try:
             for answer in self.ask(name=name, entries=entries, records=records, path=module_path(), **options):
                 if "refused" in answer:
-                    raise PluginError(f"method {name!r} cannot be judged: {answer['refused']}")
+                    raise PluginError(f"method {name!r} cannot be checked: {answer['refused']}")
                 if "check" not in answer:
                     break
                 findings.append(Finding(**answer))
                 if on_finding is not None:
                     on_finding(findings[-1])
         except ProcessEnded:
-            raise PluginError(f"the process that judges method {name!r} has ended; its last output is on stderr") from None
+            raise PluginError(f"the judge process of method {name!r} ended unexpectedly; see its last output on stderr") from None
         reported = tuple(findings)
         return CheckReport(kind="method", name=name, provider=answer["provider"], findings=reported, source=source, installation=copy)

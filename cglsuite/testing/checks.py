@@ -64,7 +64,7 @@ def examine(
     if kind in EXAMINED:
         return EXAMINED[kind](name, catalogue, on_finding=on_finding, only=tuple(only), **options)
     if kind not in CHECKS:
-        raise UsageError(f"kind {kind!r}: expected one of {', '.join(sorted({*CHECKS, *EXAMINED}))}")
+        raise UsageError(f"unknown kind {kind!r}; expected one of {', '.join(sorted({*CHECKS, *EXAMINED}))}")
     whole = tiny_catalogue(catalogue)
     entry = whole.get(kind, name)
     return examined(entry, CHECKS[kind](whole, entry), on_finding, only)
@@ -80,7 +80,7 @@ def check_backbone(name: str, catalogue: Catalogue | None = None) -> None:
 
 
 def check_command(name: str, catalogue: Catalogue | None = None) -> None:
-    """Check a command of the catalogue, for use in a test. Checks its help and error messages in separate processes, without running it.
+    """Check the help and error messages of a command of the catalogue in separate processes, for use in a test. The command is not run.
 
     Raises:
         CheckFailed: names every failed check and its fix. UnknownNameError: there is no such command.
@@ -89,7 +89,7 @@ def check_command(name: str, catalogue: Catalogue | None = None) -> None:
 
 
 def check_dataset(name: str, catalogue: Catalogue | None = None) -> None:
-    """Check a dataset of the catalogue, for use in a test. Raw files are looked up as the loaders do.
+    """Check a dataset of the catalogue, for use in a test. Raw files are located as the loaders do.
 
     Raises:
         CheckFailed: names every failed check and its fix. UnknownNameError: there is no such dataset.
@@ -152,7 +152,7 @@ def check_schedule(name: str, catalogue: Catalogue | None = None) -> None:
 
 
 def check_executor(name: str, catalogue: Catalogue | None = None, options: Mapping[str, Any] | None = None) -> None:
-    """Check an executor of the catalogue, for use in a test. Takes about a minute, since it runs cells in workers and interrupts them.
+    """Check an executor of the catalogue, for use in a test. This takes about a minute, since cells run in workers and are interrupted.
 
     Args:
         options: values for the executor's options, as in ``[run.NAME]`` of a campaign.
@@ -167,7 +167,7 @@ def check_method(name: str, catalogue: Catalogue | None = None, *, quick: bool =
     """Check a method of the catalogue, for use in a test.
 
     Args:
-        quick: run one tiny stream per level and per setting instead of all combinations.
+        quick: run only one tiny stream per level and per setting instead of all combinations.
 
     Raises:
         CheckFailed: names every failed check and its fix. UnknownNameError: there is no such method.

@@ -1,4 +1,4 @@
-"""Findings of conformance checks: one finding per check and one report per catalogue entry."""
+"""Results of conformance checks: one finding per check, and one report per catalogue entry."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ OnFinding = Callable[["Finding"], None]
 
 
 class CheckFailed(AssertionError):
-    """A check failed. ``fix`` says what the author can do."""
+    """A check failed. ``fix`` tells the author how to fix the problem."""
 
     def __init__(self, message: str, fix: str) -> None:
         super().__init__(message)
@@ -30,10 +30,10 @@ class CheckFailed(AssertionError):
 
 @dataclass(frozen=True, kw_only=True)
 class Finding:
-    """The outcome of one check: what was checked, where (a tiny scenario or empty), and how to fix a failure.
+    """The result of one check: what was checked, where (a tiny scenario, or empty), and how to fix a failure.
 
     Args:
-        evidence: the measured values as text; for a method on a stream, its performance matrix. replay: the command that repeats the check.
+        evidence: the measured values as text; for a method on a stream, the performance matrix. replay: the command that repeats the check.
     """
 
     check: str
@@ -68,12 +68,12 @@ class CheckReport:
 
     @property
     def failed(self) -> list[Finding]:
-        """Return the findings of failed checks."""
+        """The findings of failed checks."""
         return [f for f in self.findings if f.status == "failed"]
 
     @property
     def passed(self) -> bool:
-        """Return whether at least one check ran and none failed."""
+        """Whether at least one check ran and none failed."""
         return not self.failed and any(f.status == "ok" for f in self.findings)
 
     def _repr_html_(self) -> str:
@@ -83,7 +83,7 @@ class CheckReport:
         """Raise an error that lists all failed checks, or that no check could be run.
 
         Raises:
-            CheckFailed: at least one check failed, or none could be run. The message gives each failed check and its fix.
+            CheckFailed: at least one check failed, or none could be run. The message lists each failed check and its fix.
         """
         if self.passed:
             return
@@ -94,7 +94,7 @@ class CheckReport:
 
 
 def reported(entry: Entry, findings: Iterable[Finding], on_finding: OnFinding | None = None) -> CheckReport:
-    """Collect the findings about an entry into a report; ``on_finding`` is called with each one immediately."""
+    """Collect the findings about an entry in a report. ``on_finding`` is called with each finding immediately."""
     collected = []
     for finding in findings:
         collected.append(finding)
@@ -111,7 +111,7 @@ def reported(entry: Entry, findings: Iterable[Finding], on_finding: OnFinding | 
 
 
 def source_of(entry: Entry) -> str:
-    """Return where an entry's object is defined, as ``FILE:LINE``. Empty if looking it up would run its code."""
+    """Return where an entry's object is defined, as ``FILE:LINE``, or an empty string if looking it up would run its code."""
     spec: Any = entry.spec
     builder = str(getattr(spec, "builder", ""))
     module, _, name = str(getattr(spec, "factory", "" if builder.startswith("cglsuite.") else builder)).partition(":")
@@ -130,11 +130,11 @@ def source_of(entry: Entry) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Check:
-    """A check: its name, the function that runs it, where it runs, and which check must pass first.
+    """A check: its name, its function, where it runs, and the check that must pass first.
 
     Args:
         action: raises if the check fails; any text it returns is reported. where: as in :class:`Finding`.
-        after: the name of the check that must pass first, in the same place if it runs there; if that check fails, this one is neither run
+        after: the name of the check that must pass first, in the same place if it runs there. If that check fails, this one is neither run
             nor reported.
     """
 
@@ -162,7 +162,7 @@ def _run_checks(checks: Sequence[Check], only: Sequence[str]) -> Iterator[Findin
     last = dict[int, Finding]()
 
     def finding_of(check: Check) -> Finding:
-        """Return the finding of a check, or of its failed prerequisite."""
+        """Return the finding of a check, or that of its failed prerequisite."""
         if check.after:
             first = by_place.get((check.after, check.where), by_name[check.after])
             if (before := finding_of(first)).status != "ok":
@@ -181,10 +181,10 @@ def _run_checks(checks: Sequence[Check], only: Sequence[str]) -> Iterator[Findin
 
 
 def performed(check: str, action: Callable[[], object], place: str = "", fix: str = "") -> Finding:
-    """Run one check and return its finding. ``action`` raises if the check fails; any text it returns becomes the message.
+    """Run one check and return its finding. ``action`` raises an error if the check fails; any text it returns becomes the message.
 
     Args:
-        fix: the fix to report for errors that do not state one.
+        fix: the fix to report for errors that do not provide one.
     """
     try:
         with random_state_restored():
@@ -194,12 +194,12 @@ def performed(check: str, action: Callable[[], object], place: str = "", fix: st
     except CheckFailed as failure:
         return Finding(check=check, status="failed", where=place, message=str(failure), fix=failure.fix)
     except Exception as error:  # noqa: BLE001 - an error in third-party code is a finding
-        return Finding(check=check, status="failed", where=place, message=error_text(error), fix=fix or "repair what the error names")
+        return Finding(check=check, status="failed", where=place, message=error_text(error), fix=fix or "fix the error")
     return Finding(check=check, status="ok", where=place, message=note if isinstance(note, str) else "")
 
 
 def error_text(error: BaseException) -> str:
-    """Return the text of an error; for third-party errors also its type and location."""
+    """Return the text of an error, with its type and location if it is a third-party error."""
     if isinstance(error, CglsuiteError):
         return str(error)
     frames: Sequence[traceback.FrameSummary] = traceback.extract_tb(error.__traceback__)

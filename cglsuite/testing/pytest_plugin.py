@@ -1,4 +1,4 @@
-"""Pytest fixtures that run cells on tiny streams. Loading them imports nothing heavy."""
+"""Pytest fixtures that run cells on tiny streams. Loading this module does not import torch or other slow packages."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def pytest_report_header() -> list[str]:
-    """Return header lines that show which copy of each third-party plugin the tests import, without importing it."""
+    """Return header lines that show which copy of each third-party plugin the tests import, without importing the plugins."""
     from cglsuite.base.entry_points import entry_points
     from cglsuite.cells.code.user import places
     from cglsuite.host.discovery import BUILT_IN, GROUP, installation, normalised
@@ -32,7 +32,7 @@ def pytest_report_header() -> list[str]:
 
 @pytest.fixture(scope="session")
 def suite_catalogue() -> Catalogue:
-    """Return the catalogue of all installed plugins plus the tiny scenarios of :mod:`cglsuite.testing`."""
+    """Return the catalogue of all installed plugins and the tiny scenarios of :mod:`cglsuite.testing`."""
     from cglsuite.testing.streams import tiny_catalogue
 
     return tiny_catalogue()

@@ -1,4 +1,4 @@
-"""Tiny scenarios for every problem level and incremental setting, cells on them, and a catalogue with them and the installed entries."""
+"""Tiny scenarios for every problem level and incremental setting, their cells, and a catalogue that adds them to the installed entries."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _GRAPHWISE, _LINKWISE = "cglsuite.streams.graphwise:build_graph_stream", "cglsui
 
 @dataclass(frozen=True, kw_only=True)
 class _Kind:
-    """One kind of data with its problem level and the switches for its labels."""
+    """A kind of data, with its problem level and the switches for its labels."""
 
     data: str
     level: str
@@ -125,7 +125,7 @@ def _scenario(kind: _Kind, setting: str) -> ScenarioSpec:
 
 
 def overlapping(steps: NDArray[np.float64], spans: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Schedule of the tiny task-free streams: each latent task's share decreases linearly with distance from the middle of its span.
+    """Schedule of the tiny task-free streams. The share of a latent task decreases linearly with distance from the middle of its span.
 
     Args:
         steps: mid-points of the steps, float64 [T].
@@ -141,7 +141,7 @@ def overlapping(steps: NDArray[np.float64], spans: NDArray[np.float64]) -> NDArr
 
 
 def tiny_scenarios() -> list[ScenarioSpec]:
-    """Return one tiny scenario per kind of item and supported setting. A task takes well under a second."""
+    """Return one tiny scenario for each kind of item and supported setting. Training on a task takes well under a second."""
     return [_scenario(kind, setting) for kind in _KINDS for setting in kind.settings]
 
 
@@ -209,7 +209,7 @@ FORBIDDEN = (Oracle, NodeData, LinkData, GraphData, TaskStream, TaskFreeStream, 
 
 @dataclass(kw_only=True)
 class Subject:
-    """A method in one scenario of a catalogue. Each run starts from scratch in this process."""
+    """A method in one scenario of a catalogue. Every run starts from scratch in this process."""
 
     catalogue: Catalogue
     method: str
@@ -217,7 +217,7 @@ class Subject:
     overrides: Mapping[str, Any] = field(default_factory=dict)
 
     def cell(self, *, device: str = "cpu", **overrides: Any) -> CellSpec:
-        """Return the cell, with overrides given by dotted key (write ``__`` for the dot).
+        """Return the cell, with overrides by dotted key (written with ``__`` instead of dots).
 
         Raises:
             NotApplicable: the method does not support this scenario.
@@ -242,13 +242,13 @@ def disturb_randomness() -> None:
 
 
 def decoy_answers(stream: Any, groups: Sequence[QueryGroup], generator: torch.Generator) -> dict[str, tuple[Tensor, Tensor, Tensor]]:
-    """Return decoy answers for each token in the oracle's format: wrong labels, task positions and test flags."""
+    """Return decoys for the answers of the oracle, by token: wrong labels, task positions and test flags."""
     sheets = {group.token: stream.oracle._sheets[group.token] for group in groups}
     return {token: (_wrong_labels(s.y, stream.n_outputs, generator), s.tasks.clone(), s.test.clone()) for token, s in sheets.items()}
 
 
 def _wrong_labels(y: Tensor, n_outputs: int, generator: torch.Generator) -> Tensor:
-    """Return labels that all differ from ``y`` if each item has a single label; otherwise the rows of ``y`` in a different order."""
+    """Return labels that all differ from ``y`` if each item has a single label, otherwise the rows of ``y`` in another order."""
     if y.dim() == 1:
         return (y + torch.randint(1, n_outputs, y.shape, generator=generator)) % n_outputs
     return y[torch.randperm(len(y), generator=generator)]
@@ -262,7 +262,7 @@ def decoy_data(data: Any, generator: torch.Generator) -> Any:
 
 
 def chance(stream: TaskStream | TaskFreeStream) -> list[float]:
-    """Return the chance performance per task under the scenario's measure when a task's outputs compete with those of earlier tasks."""
+    """Return chance performance per task under the scenario's measure if the outputs of a task compete with those of earlier tasks."""
     spec, table = stream.spec, stream.task_outputs
     seen = table.cumsum(dim=0) > 0
     allowed = (table if spec.task_ids_at_test else seen).sum(dim=1).tolist()
@@ -286,7 +286,7 @@ def _targets(stream: Any, k: int) -> Tensor:
 
 
 def _of_targets(y: Tensor, measure: str) -> float:
-    """Return the mean prevalence of the labels that occur, or minus the mean deviation from the mean target."""
+    """Return the mean prevalence of the labels that occur, or the negated mean deviation from the mean target."""
     if measure == "average-precision":
         shares = y.float().mean(dim=0)
         return float(shares[shares > 0].mean()) if bool((shares > 0).any()) else 0.0
@@ -294,7 +294,7 @@ def _of_targets(y: Tensor, measure: str) -> float:
 
 
 def finite(result: RunResult) -> None:
-    """Check that a run has finite results.
+    """Check that the results of a run are finite.
 
     Raises:
         CheckFailed: a loss is not finite, or no entry of the performance matrix is.

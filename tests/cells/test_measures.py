@@ -211,7 +211,7 @@ def test_a_value_that_is_none_names_the_measure(name: str, expected: str) -> Non
         ("beyond", "value", "returned a performance of 1.5"),
         ("counts_places", "order", "a different order of items gives"),
         ("writes", "pure", "modifies its arguments"),
-        ("upside_down", "direction", "for guesses, under direction='up'"),
+        ("upside_down", "direction", "for guesses, with direction='up'"),
     ],
 )
 def test_a_fault_is_named_by_the_check_that_it_breaks(name: str, check: str, message: str) -> None:

@@ -392,7 +392,7 @@ def test_data_that_cannot_be_split_fail_with_what_to_do(catalogue: Catalogue, st
     record = run_cell(make(catalogue, dataset__n_nodes=18, dataset__avg_degree=1), catalogue, store)
     assert record.status == "failed"
     assert record.reason is not None
-    assert "has 3 items, too few to split" in record.reason
+    assert "has 3 items, too few for a" in record.reason
     assert record.tasks == []
 
 

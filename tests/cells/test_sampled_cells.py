@@ -82,7 +82,7 @@ def test_both_switches_are_part_of_the_key(catalogue: Catalogue) -> None:
     [
         ({"batch_size": 0}, r"training\.batch_size = 0: expected at least 1, or none"),
         ({"batch_size": "many"}, r"training\.batch_size = 'many': expected a whole number, or none"),
-        ({"batch_size": "none"}, r"training\.batch_size = none: neighbours are sampled for mini-batches"),
+        ({"batch_size": "none"}, r"training\.batch_size = none, but training\.fan_out samples neighbours"),
         ({"fan_out": "2,0"}, r"training\.fan_out = '0': expected at least 1"),
         ({"fan_out": "2,x"}, r"training\.fan_out = 'x': expected a whole number"),
         ({"fan_out": "2.5,3"}, r"training\.fan_out = '2\.5': expected a whole number"),

@@ -160,7 +160,7 @@ def test_unknown_keys_suggest_the_nearest(catalogue: Catalogue, overrides: dict[
         ({"training.epochs": "2.5"}, r"training\.epochs = '2\.5': expected a whole number"),
         ({"training.epochs": -1}, r"training\.epochs = -1: expected at least 1"),
         ({"training.weight_decay": -1}, r"training\.weight_decay"),
-        ({"training.monitor": "none"}, r"training\.monitor = none: a plateau schedule and restore_best need a monitored value"),
+        ({"training.monitor": "none"}, r"training\.monitor = none, but a plateau schedule and restore_best require a monitored value"),
         ({"scenario.edge_policy": "ful"}, "unknown value of scenario.edge_policy 'ful'. Did you mean 'full'"),
         ({"scenario.classes_per_task": 0}, r"scenario\.classes_per_task = 0: expected at least 1"),
         ({"scenario.n_tasks": 0}, r"scenario\.n_tasks = 0"),

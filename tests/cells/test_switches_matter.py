@@ -139,7 +139,7 @@ def test_every_value_changes_something_or_is_refused(name: str, catalogue: Catal
 def test_a_value_that_nothing_reads_is_refused_with_the_reason(
     catalogue: Catalogue, name: str, switch: str, value: Any, reason: str
 ) -> None:
-    with pytest.raises(SpecError, match=rf"{switch} = .* would change nothing: .*{reason}.*leave it out"):
+    with pytest.raises(SpecError, match=rf"{switch} = .* would have no effect: .*{reason}.*remove it"):
         resolve_cell(catalogue, name, "bare", overrides={switch: value})
 
 

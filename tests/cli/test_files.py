@@ -192,7 +192,7 @@ def refused(capsys: pytest.CaptureFixture[str], *words: str) -> str:
 
 
 def test_files_that_do_not_fit_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert refused(capsys, "--plugin", "absent.py").startswith("absent.py: there is no such file (in ")
+    assert refused(capsys, "--plugin", "absent.py").startswith("absent.py: no such file in ")
     (tmp_path / "my-method.py").write_text("")
     assert "a plugin file must be a Python module with an importable name" in refused(capsys, "--plugin", "my-method.py")
     (tmp_path / "torch.py").write_text("")
@@ -233,7 +233,7 @@ def test_options_of_a_file_are_in_its_keys(tmp_path: Path, capsys: pytest.Captur
     np.savez(tmp_path / "mail.npz", **arrays, y=np.where(np.arange(n) % 2, 1, -1), domain=np.arange(n) // 2 % 2)
     cell = ["cell", "--scenario", "mail/domain-il@begin-2", "--method", "bare", "--set", "training.epochs=1", "--json"]
     assert main.run([*cell, "--data", "mail.npz"]) == 1
-    assert "y holds -1, 1: -1 is a class, or it marks items without a label: say unlabelled = none" in capsys.readouterr().err
+    assert "y contains -1, 1, where -1 could be a class or mark items without a label: say unlabelled = none" in capsys.readouterr().err
     keys = []
     for options in (
         ["--data-option", "mail.unlabelled=none"],
@@ -272,9 +272,12 @@ def test_values_that_nothing_can_learn_from_are_said(tmp_path: Path, capsys: pyt
 @pytest.mark.parametrize(
     ("given", "says"),
     [
-        (["--data-option", "photo.label=multi"], "no option 'label'; did you mean labels?"),
-        (["--data-option", "photo.labels=many"], "labels = 'many': expected single, multi, real"),
-        (["--data-option", "photos.labels=multi"], "options of the data set photos: no data file has this name; data files are photo"),
+        (["--data-option", "photo.label=multi"], "unknown option 'label'; did you mean labels?"),
+        (["--data-option", "photo.labels=many"], "labels = 'many'; expected one of single, multi, real"),
+        (
+            ["--data-option", "photos.labels=multi"],
+            "options were given for the data set photos, but no data file has this name; the data files are photo",
+        ),
         (["--data-option", "labels"], "--data-option labels: expected NAME.KEY=VALUE"),
     ],
 )
@@ -294,13 +297,16 @@ def test_a_campaign_says_its_options(tmp_path: Path, capsys: pytest.CaptureFixtu
     text = 'name = "a"\ndata = ["shop"]\n[grid]\nscenarios = ["shop/task-il@cglb-1"]\nmethods = ["bare"]\n'
     (tmp_path / "a.toml").write_text(text)
     assert main.run(["status", "a.toml"]) == 1
-    assert "column 'nr' holds every end of an edge exactly once" in capsys.readouterr().err
+    assert "the values of column 'nr' are unique and include the ends of all edges" in capsys.readouterr().err
     for encoding in ("utf-8", "utf-8-sig", "utf-16"):
         (tmp_path / "b.toml").write_text(text + '[data_options.shop]\nid = "nr"\n', encoding=encoding)
         assert main.run(["status", "b.toml"]) == 0
     (tmp_path / "c.toml").write_text(text + '[data_options.shops]\nid = "nr"\n')
     assert main.run(["status", "c.toml"]) == 2
-    assert "c.toml: options of the data set shops: no data file has this name; data files are shop" in capsys.readouterr().err
+    assert (
+        "c.toml: options were given for the data set shops, but no data file has this name; the data files are shop"
+        in capsys.readouterr().err
+    )
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no FIFOs here")

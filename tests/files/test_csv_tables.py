@@ -49,7 +49,7 @@ def test_a_column_of_numbers_with_an_empty_field(tmp_path: Path) -> None:
     made = read(folder(tmp_path / "d", nodes="id,x,y\na,1,0\nb,2,\nc,3,1\n", edges=EDGES))
     assert made.y.tolist() == [0, -1, 1]
     said = message(folder(tmp_path / "e", nodes="id,x,y\na,1,0\nb,,1\nc,3,1\n", edges=EDGES))
-    assert "nodes.csv, row 3, column 'x': it is empty; expected a number" in said
+    assert "nodes.csv, row 3, column 'x': the cell is empty; expected a number" in said
 
 
 @pytest.mark.parametrize(("one", "other"), [("7", "007"), ("1e2", "100"), ("1", "1.0"), ("1", "+1"), ("a", "A"), ("1", "１")])
@@ -102,9 +102,9 @@ def test_days_are_asked_for_by_name(tmp_path: Path) -> None:
     assert len(set(read(path).keys["time"].tolist())) == 3
     assert read(path, time_unit="day").keys["time"].tolist() == [18691] * 3
     numbers = folder(tmp_path / "e", nodes="id,x,y,time\na,1,0,3\nb,1,0,4\nc,1,1,5\n", edges=EDGES)
-    assert "time_unit = day rounds dates and times; time holds numbers" in message(numbers, time_unit="day")
+    assert "time_unit = day applies only to dates and times, but time contains numbers" in message(numbers, time_unit="day")
     none = folder(tmp_path / "f", nodes="id,x,y\na,1,0\nb,1,0\nc,1,1\n", edges=EDGES)
-    assert "there is no array time: leave the option out" in message(none, time_unit="day")
+    assert "requires an array 'time' with dates, but the file has none" in message(none, time_unit="day")
 
 
 @pytest.mark.parametrize(
@@ -114,10 +114,14 @@ def test_days_are_asked_for_by_name(tmp_path: Path) -> None:
         ("NaT", "row 3, column 'time': it is empty"),
         ("05/03/2021", "row 3, column 'time': '05/03/2021' is no ISO date or time"),
         ("2021-13-01", "row 3, column 'time': '2021-13-01' is not a valid time"),
-        ("9999-12-31T23:59:59.000000001", "row 3, column 'time': '9999-12-31T23:59:59.000000001' is out of range: nanoseconds cover 1677"),
+        (
+            "9999-12-31T23:59:59.000000001",
+            "row 3, column 'time': '9999-12-31T23:59:59.000000001' is out of range; times in nanoseconds must be between the years 1677",
+        ),
         (
             "2021-03-05T10:00Z",
-            "row 2, column 'time': '2021-03-05T09:00' has no time zone but '2021-03-05T10:00Z' does; expected all or none",
+            "row 2, column 'time': '2021-03-05T09:00' has no time zone, but '2021-03-05T10:00Z' has one; expected a time zone in "
+            "all times or in none",
         ),
     ],
 )
@@ -140,17 +144,17 @@ def test_the_column_of_ids(tmp_path: Path) -> None:
     nodes = "node_id,x,y\n2,5,0\n0,6,1\n1,7,0\n"
     path = folder(tmp_path / "d", nodes=nodes, edges="source,target\n0,1\n2,0\n")
     said = message(path)
-    assert "column 'node_id' holds every end of an edge exactly once" in said
-    assert "say id = node_id (or rename the column id), or id = none" in said
+    assert "the values of column 'node_id' are unique and include the ends of all edges" in said
+    assert "set id = node_id or rename the column to id" in said
     named = read(path, id="node_id")
     assert (named.x.tolist(), named.edges.tolist()) == ([[5], [6], [7]], [[1, 0], [2, 1]])
     rows = read(path, id="none")
     assert (rows.x.tolist(), rows.edges.tolist()) == ([[2, 5], [0, 6], [1, 7]], [[0, 2], [1, 0]])
-    assert "id = 'nodeid', but the columns are node_id, x, y; did you mean 'node_id'?" in message(path, id="nodeid")
+    assert "id = 'nodeid' is not a column; the columns are node_id, x, y; did you mean 'node_id'?" in message(path, id="nodeid")
     floats = folder(tmp_path / "f", nodes=nodes.replace("2,5", "2.0,5"), edges="source,target\n0,1\n2.0,0\n")
-    assert "column 'node_id' holds every end of an edge exactly once" in message(floats)
+    assert "the values of column 'node_id' are unique and include the ends of all edges" in message(floats)
     texts = folder(tmp_path / "e", nodes="x,y\n1,0\n2,1\n3,0\n", edges=EDGES)
-    assert "edges.csv, row 2, column 'source': 'a' is not a row number, and nodes.csv has no column id" in message(texts)
+    assert "edges.csv, row 2, column 'source': 'a' is not a row number, and nodes.csv has no 'id' column" in message(texts)
 
 
 @pytest.mark.parametrize(
@@ -159,7 +163,7 @@ def test_the_column_of_ids(tmp_path: Path) -> None:
         (",id,x,y", "column 1 has no name: it counts the rows, as DataFrame.to_csv writes it: write it with index=False, or delete it"),
         ("Unnamed: 0,id,x,y", "column 1 has no name (Unnamed: 0): it counts the rows"),
         ("n,id,,y", "column 3 has no name: name it in the header (id, where it names the nodes), or delete it"),
-        ("n,id,y,y", "the header contains the column 'y' twice; expected unique names"),
+        ("n,id,y,y", "the header contains 'y' more than once; expected unique column names"),
     ],
 )
 def test_columns_without_a_name_of_their_own(tmp_path: Path, header: str, says: str) -> None:
@@ -190,11 +194,14 @@ def test_encodings_and_delimiters(tmp_path: Path, encoding: str, delimiter: str,
         ("id,x,y\na,1,0\n".encode("utf-16-le"), "nodes.csv: it holds NUL characters, as UTF-16 without a byte-order mark does"),
         ("id,x,y\na,1,é\n".encode("utf-16-be"), "nodes.csv: it holds NUL characters, as UTF-16 without a byte-order mark does"),
         (b"id,x,y\na,1,0\nb,2\nc,3,1\n", "nodes.csv, row 3 has 2 fields; expected 3, one per column of the header"),
-        (b'id,x,y\n"a"b,1,0\n', "nodes.csv, row 2: it is not valid CSV ("),
-        (b"id;x;y\na;1,5;0\nb;2,5;1\nc;1;1\n", "nodes.csv, row 2, column 'x': it holds '1,5'; expected numbers; decimals have a point"),
+        (b'id,x,y\n"a"b,1,0\n', "nodes.csv, row 2 is not valid CSV ("),
+        (
+            b"id;x;y\na;1,5;0\nb;2,5;1\nc;1;1\n",
+            "nodes.csv, row 2, column 'x': '1,5' is not a number; expected numbers; decimals have a point",
+        ),
         (b"id,x,y\na,1,0\n,2,1\nc,3,1\n", "nodes.csv, row 3, column 'id': the id is empty; every node needs a unique id"),
-        (b"id,x,y\na,nan,0\nb,2,1\nc,3,1\n", "nodes.csv, row 2, column 'x': it holds 'nan'; expected numbers"),
-        (b"id,x,y\na,1_0,0\nb,2,1\nc,3,1\n", "nodes.csv, row 2, column 'x': it holds '1_0'; expected numbers"),
+        (b"id,x,y\na,nan,0\nb,2,1\nc,3,1\n", "nodes.csv, row 2, column 'x': 'nan' is not a number; expected numbers"),
+        (b"id,x,y\na,1_0,0\nb,2,1\nc,3,1\n", "nodes.csv, row 2, column 'x': '1_0' is not a number; expected numbers"),
     ],
 )
 def test_tables_that_are_refused_by_name(tmp_path: Path, content: bytes, says: str) -> None:
@@ -208,8 +215,10 @@ def test_columns_that_are_attributes_and_columns_that_are_not_used(tmp_path: Pat
     assert made.keys["region"].tolist() == [0, 1, 0]
     assert made.ignored == ("edges.csv: kind",)
     assert made.edge_weight.tolist() == [0.5, 2.0, 1.0]
-    assert "keys = area, but there is no column 'area'" in message(tmp_path / "d", keys="area")
-    assert "column 'region': it holds 'north'; expected numbers: encode the column, name it in the option keys" in message(tmp_path / "d")
+    assert "keys = area contains 'area', which is not a column" in message(tmp_path / "d", keys="area")
+    assert "column 'region': 'north' is not a number; expected numbers: encode the column, name it in the option keys" in message(
+        tmp_path / "d"
+    )
 
 
 def test_links_with_signs_and_dates_and_nodes_of_two_types(tmp_path: Path) -> None:
@@ -217,7 +226,7 @@ def test_links_with_signs_and_dates_and_nodes_of_two_types(tmp_path: Path) -> No
     nodes = "id,node_type,age,y\na,user,30,0\nb,user,40,1\nc,item,1,1\n"
     links = "source,target,y,time,domain,rating\na,c,-1,2021-01-05 10:00,2,0.5\nb,c,1,2021-01-05 11:00,3,1\nb,c,1,2021-01-05 12:00,2,1\n"
     path = folder(tmp_path / "d", nodes=nodes, links=links)
-    assert "y holds -1, 1: -1 is a class, or it marks items without a label: say unlabelled = none" in message(path)
+    assert "y contains -1, 1, where -1 could be a class or mark items without a label: say unlabelled = none" in message(path)
     made = read(path, unlabelled="none")
     assert (made.level, made.y.tolist(), made.classes) == ("LC", [0, 1, 1], ("-1", "1"))
     assert np.diff(made.keys["time"]).tolist() == [3600, 3600]

@@ -100,7 +100,7 @@ def test_a_saved_pyg_graph_is_read_without_its_code(tmp_path: Path) -> None:
             return (open, (str(tmp_path / "written"), "w"))
 
     torch.save({"x": Evil()}, tmp_path / "evil.pt")
-    with pytest.raises(DataError, match=r"evil\.pt cannot be read as PyG Data without running its code"):
+    with pytest.raises(DataError, match=r"evil\.pt cannot be read as PyG Data without running code from the file"):
         data_spec(tmp_path / "evil.pt")
     assert not (tmp_path / "written").exists()
 
@@ -131,19 +131,19 @@ def test_the_same_content_has_the_same_name_wherever_it_lies(tmp_path: Path) -> 
     first, second = npz(tmp_path, **NODES), npz(tmp_path / "sub", **NODES)
     changed = npz(tmp_path, "other.npz", **{**NODES, "x": X + 1})
     assert content_of(first) == content_of(second) != content_of(changed)
-    with named(data=[second]), pytest.raises(DataError, match="no data file passed with --data has SHA-256"):
+    with named(data=[second]), pytest.raises(DataError, match="none of the data files passed with --data"):
         given_data(DataRoot(cache=tmp_path / "cache"), content=content_of(changed))
 
 
 BAD: dict[str, tuple[dict[str, Any], str]] = {
     "no y": ({"x": X, "edge_index": EDGES}, r"has no array 'y'; it has edge_index, x"),
     "transposed": ({**NODES, "edge_index": EDGES[:, :3].T}, r"edge_index has shape \[3, 2\]; expected \[2, E\].*give edge_index\.T"),
-    "from one": ({**NODES, "edge_index": EDGES + 1}, r"join nodes 1 to 4; expected 0 to 3.*subtract 1"),
-    "fraction of an edge": ({**NODES, "edge_index": EDGES + 0.5}, r"edge_index has type float64; expected whole numbers"),
+    "from one": ({**NODES, "edge_index": EDGES + 1}, r"refer to nodes 1 to 4; expected 0 to 3.*subtract 1"),
+    "fraction of an edge": ({**NODES, "edge_index": EDGES + 0.5}, r"edge_index has dtype float64; expected whole numbers"),
     "length": ({**NODES, "y": Y[:3]}, r"y has shape \[3\]; expected \[4\]"),
     "nan": ({**NODES, "x": np.where(X == 3, np.nan, X)}, r"1 NaN or infinite values, the first at node 2"),
-    "text": ({**NODES, "x": X.astype(str)}, r"x has type <U\d+; expected numbers"),
-    "real y": ({**NODES, "y": Y + 0.5}, r"y holds 0\.5; expected class numbers"),
+    "text": ({**NODES, "x": X.astype(str)}, r"x has dtype <U\d+; expected a numeric array"),
+    "real y": ({**NODES, "y": Y + 0.5}, r"y contains 0\.5; expected class numbers"),
     "sparse classes": ({**NODES, "y": Y * 40}, r"has 2 classes with numbers up to 40.*return_inverse"),
     "negative class": ({**NODES, "y": Y - 3}, r"y holds -3; expected classes from 0"),
     "no label": ({**NODES, "y": np.full(4, -1)}, r"no labels"),
@@ -153,8 +153,11 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     "twice": ({**NODES, "labels": Y}, r"two arrays for 'y'"),
     "parts": ({"edge_index": EDGES, "y": Y, "x_data": X[0]}, r"x_data but not x_indices, x_indptr, x_shape"),
     "time": ({**NODES, "time": np.array([1.5, 2, 3, 4])}, r"the time of item 0 is 1\.5; expected whole numbers up to 2\^53, or dates"),
-    "both": ({**NODES, "links": EDGES, "graph": Y}, r"has links and graph"),
-    "graphs mixed": ({**NODES, "graph": np.array([0, 1, 0, 1])}, r"graph must number the graphs 0, 0, 1, 1"),
+    "both": ({**NODES, "links": EDGES, "graph": Y}, r"contains both 'links' and 'graph'"),
+    "graphs mixed": (
+        {**NODES, "graph": np.array([0, 1, 0, 1])},
+        r"expected graph to number the graphs consecutively from 0, as in 0, 0, 1, 1",
+    ),
     "edge between graphs": ({**NODES, "graph": np.array([0, 0, 1, 1]), "y": np.array([0, 1])}, r"edge 1 connects nodes of two different"),
     "objects": ({**NODES, "y": np.array([{}, 1, 2, 3], dtype=object)}, r"contains Python objects"),
 }
@@ -174,7 +177,7 @@ def test_files_that_are_none(tmp_path: Path) -> None:
     (tmp_path / "photo.txt").write_text("x")
     for name, message in (
         ("photo.npz", "is damaged or not an npz"),
-        ("photo.txt", "data can be read from an .npz"),
+        ("photo.txt", "expected an .npz"),
         ("phot.npz", "did you mean"),
     ):
         with pytest.raises(DataError, match=message):

@@ -111,7 +111,8 @@ def test_a_data_set_is_named_after_its_file(tmp_path: Path, file: str, name: str
 def test_a_file_without_a_letter_has_no_name(tmp_path: Path) -> None:
     path = npz(tmp_path, "ä-.npz", **NODES)
     with pytest.raises(
-        DataError, match=f"^{re.escape(str(path))}: a data set is named after its file, so the file name must contain letters or digits$"
+        DataError,
+        match=f"^{re.escape(str(path))}: the file name must contain a letter or digit, since the data set is named after the file$",
     ):
         data_spec(path)
 
@@ -148,7 +149,9 @@ def test_the_file_with_a_content(tmp_path: Path) -> None:
         with pytest.raises(DataError) as error:
             file_with_content(content)
     listed = ", ".join(map(str, (other, first, second)))
-    said = f"no data file passed with --data has SHA-256 {content[:12]}...: the files are {listed}. Has the file changed since?"
+    said = (
+        f"none of the data files passed with --data ({listed}) has SHA-256 {content[:12]}...; the file may have changed since it was passed"
+    )
     assert str(error.value) == said
-    with pytest.raises(DataError, match="the files are none. Has"):
+    with pytest.raises(DataError, match=r"passed with --data \(none\)"):
         file_with_content(content)

@@ -12,7 +12,9 @@ from cglsuite.graphs.files.labels import Items, Labels, read_labels
 from cglsuite.graphs.files.options import FileOptions
 
 NAN = np.nan
-ASKED = "-1 is a class, or it marks items without a label: say unlabelled = none or unlabelled = -1 (--data-option mail.unlabelled=none"
+ASKED = (
+    "where -1 could be a class or mark items without a label: say unlabelled = none or unlabelled = -1 (--data-option mail.unlabelled=none"
+)
 
 
 def labels(y: Any, of: Items = "nodes", known: Any = None, n_classes: int | None = None, **options: Any) -> Labels:
@@ -48,7 +50,7 @@ def test_classes(y: Any, options: dict[str, Any], read: list[int], classes: tupl
 @pytest.mark.parametrize("y", [[1, -1, 1], [-1, 0, 1], [-1, 0, 0], [-1, 1, 2], [-1, 2, 2], [-1, 0, 2], [0, 1, 3, -1], [-1.0, 1.0, 1.0]])
 @pytest.mark.parametrize("of", ["nodes", "links", "graphs"])
 def test_what_minus_one_means_is_asked(y: Any, of: Items) -> None:
-    with pytest.raises(DataError, match=r"^mail\.npz: y holds -1, ") as error:
+    with pytest.raises(DataError, match=r"^mail\.npz: y contains -1, ") as error:
         labels(y, of)
     assert ASKED in str(error.value)
 
@@ -93,7 +95,7 @@ def test_targets(y: Any, options: dict[str, Any], read: Any) -> None:
 
 @pytest.mark.parametrize("y", [[0.0, 1.0, 2.0], [3, 40, 3], [-3, 0, 1], list(range(30))])
 def test_whole_numbers_of_graphs_that_may_be_targets_are_asked(y: Any) -> None:
-    with pytest.raises(DataError, match=r"which may be classes or real targets: say labels = single or labels = real"):
+    with pytest.raises(DataError, match=r"which could be classes or real targets: say labels = single or labels = real"):
         labels(y, "graphs")
     assert labels(y, "graphs", labels="single").kind == "single"
     assert labels(y, "graphs", labels="real").y.tolist() == [[value] for value in y]
@@ -105,28 +107,28 @@ def test_what_a_data_set_itself_says() -> None:
     assert labels(np.array([1, 2], dtype=np.float32), "graphs", n_classes=1).kind == "real"
     one = labels([[True], [False]], "links", known=np.array([[True], [True]]), n_classes=1)
     assert (one.kind, one.y.tolist(), one.known.tolist()) == ("multi", [[True], [False]], [[True], [True]])  # type: ignore[union-attr]
-    with pytest.raises(DataError, match="known is bool \\[2\\]; expected bool \\[3\\], like y"):
+    with pytest.raises(DataError, match="known is bool \\[2\\]; expected bool \\[3\\], the shape of y"):
         labels([-1, 0, 1], known=np.array([False, True]))
-    with pytest.raises(DataError, match="y holds class 5; expected 0 to 3, since n_classes is 4"):
+    with pytest.raises(DataError, match="y contains class 5; expected 0 to 3, since n_classes is 4"):
         labels([0, 1, 5], n_classes=4)
 
 
 @pytest.mark.parametrize(
     ("y", "of", "options", "says"),
     [
-        ([[1, -1], [0, 1]], "graphs", {}, "y holds -1, 0 and 1: -1 may mark labels that are not known: say unlabelled = -1"),
-        ([[1, -1], [-1, 1]], "nodes", {}, "y holds -1 and 1: write 0 for -1 where it is false; it may also mark labels that are not known"),
-        ([[1, -1], [0, 1]], "graphs", {"unlabelled": "none"}, "y holds -1 with unlabelled = none; expected 0 and 1"),
-        ([[1, NAN], [0, 1]], "nodes", {}, "node 0 has both unknown and known labels"),
-        ([0.5, NAN], "graphs", {}, "the target of graph 1 is unknown; remove such graphs"),
-        ([0, 1], "nodes", {"labels": "real"}, "labels = real, but items are nodes; expected whole graphs"),
-        (["a", "b"], "graphs", {"labels": "real"}, "labels = real, but y holds 'a'; expected numbers"),
-        ([0, 1, 2], "links", {"labels": "multi"}, "labels = multi, but y has 3 classes; expected a column of 0 and 1 per label"),
+        ([[1, -1], [0, 1]], "graphs", {}, "y contains -1, 0 and 1: -1 may mark unknown labels: say unlabelled = -1"),
+        ([[1, -1], [-1, 1]], "nodes", {}, "y contains -1 and 1: write 0 for -1 where it is false; it may also mark unknown labels"),
+        ([[1, -1], [0, 1]], "graphs", {"unlabelled": "none"}, "y contains -1, but unlabelled = none; expected 0 or 1"),
+        ([[1, NAN], [0, 1]], "nodes", {}, "node 0 has both known and unknown labels"),
+        ([0.5, NAN], "graphs", {}, "graph 1 has no target; remove graphs without a target"),
+        ([0, 1], "nodes", {"labels": "real"}, "labels = real, but the items are nodes; only whole graphs"),
+        (["a", "b"], "graphs", {"labels": "real"}, "labels = real, but y contains 'a'; expected numbers"),
+        ([0, 1, 2], "links", {"labels": "multi"}, "labels = multi, but y has 3 classes; expected one column of 0 and 1 per label"),
         ([0, 1, 1], "nodes", {"labels": "multi"}, "labels = multi, but nodes have one class each"),
-        ([[0, 1], [1, 0]], "nodes", {"labels": "single"}, "labels = single, but y has shape [2, 2]; expected [2], a class each"),
-        ([0, 1], "nodes", {"unlabelled": "?"}, "unlabelled = '?', but y holds numbers; expected a number or none"),
-        ([0, 1, 2, 3], "nodes", {"unlabelled": "\u0663"}, "but y holds numbers; expected a number or none"),
-        ([0.0, np.inf], "graphs", {}, "y holds inf; expected finite numbers"),
+        ([[0, 1], [1, 0]], "nodes", {"labels": "single"}, "labels = single, but y has shape [2, 2]; expected [2], one class per item"),
+        ([0, 1], "nodes", {"unlabelled": "?"}, "unlabelled = '?', but y contains numbers; expected a number or 'none'"),
+        ([0, 1, 2, 3], "nodes", {"unlabelled": "\u0663"}, "but y contains numbers; expected a number or 'none'"),
+        ([0.0, np.inf], "graphs", {}, "y contains inf; expected finite numbers"),
         ([NAN, NAN], "nodes", {}, "y has no labels"),
         ([1e39, 0.5], "graphs", {}, "y contains 1e+39, which float32 cannot represent; scale the targets"),
     ],

@@ -70,7 +70,7 @@ def test_names_that_other_tools_give(tmp_path: Path, name: str, known: str) -> N
     np.savez(tmp_path / "a.npz", **{name: np.arange(3), "other": np.arange(2)})
     assert plain(read_arrays(tmp_path / "a.npz")) == {known: [0, 1, 2], "other": [0, 1]}
     np.savez(tmp_path / "b.npz", **{name: np.arange(3), known: np.arange(3)})
-    assert f"has two arrays for {known!r}, one of which is" in message(tmp_path / "b.npz")
+    assert f"has two arrays for {known!r}, one of them named" in message(tmp_path / "b.npz")
 
 
 def test_sparse_matrices_in_parts(tmp_path: Path) -> None:
@@ -90,7 +90,7 @@ def test_sparse_matrices_in_parts(tmp_path: Path) -> None:
             assert f"has {there} but not {absent}; a SciPy CSR matrix needs all of its parts" in message(tmp_path / "b.npz")
     broken = {**parts, "adj_indices": np.array([0, 9])}
     np.savez(tmp_path / "b.npz", **broken)
-    assert "adj_data, _indices, _indptr and _shape are not a valid CSR matrix" in message(tmp_path / "b.npz")
+    assert "adj_data, _indices, _indptr and _shape do not form a valid CSR matrix" in message(tmp_path / "b.npz")
 
 
 NODES = "id,a,b,y p,1,0,cat q,0,2,dog r,3,0,dog"
@@ -159,30 +159,31 @@ def test_links_and_graphs_of_a_folder(tmp_path: Path) -> None:
         ({"nodes": "id,y p,0 p,1", "edges": "source,target"}, "nodes.csv, row 3, column 'id': duplicate id: row 2 also has 'p'"),
         (
             {"nodes": NODES, "edges": "source,to p,q"},
-            "edges.csv has the columns source, to; expected source and target (target is missing)",
+            "edges.csv has no column 'target'; it has source, to, but source and target are required",
         ),
-        ({"nodes": NODES, "edges": "from,to p,q"}, "edges.csv has the columns from, to; expected source and target (source is missing)"),
+        ({"nodes": NODES, "edges": "from,to p,q"}, "edges.csv has no column 'source'; it has from, to, but source and target are required"),
         ({"nodes": NODES, "edges": "source,target p,q r,z"}, "edges.csv, row 3, column 'target': target 'z' is not an id in nodes.csv"),
         ({"nodes": NODES, "edges": "source,target z,q"}, "edges.csv, row 2, column 'source': source 'z' is not an id in nodes.csv"),
         (
             {"nodes": "a,y 1,0", "edges": "source,target", "graphs": "y 0"},
-            "nodes.csv: expected a column graph with the row in graphs.csv (from 0)",
+            "nodes.csv: column 'graph' is missing; it must contain the row number in graphs.csv",
         ),
         (
             {"nodes": "a,y x,0 1,1", "edges": "source,target 0,1"},
-            "nodes.csv, row 2, column 'a': it holds 'x'; expected numbers: encode the column, name it in the option keys, or leave it out",
+            "nodes.csv, row 2, column 'a': 'x' is not a number; expected numbers: encode the column, name it in the option keys, "
+            "or leave it out",
         ),
         (
             {"nodes": "a,y,y_b 1,0,1", "edges": "source,target 0,0"},
-            "nodes.csv has y and y_... columns; expected y (one class per row)",
+            "nodes.csv has both a y column and y_* columns; expected either y (one class per row)",
         ),
         (
             {"nodes": "a,y,split 1,0,dev", "edges": "source,target 0,0"},
-            "nodes.csv, row 2, column 'split': it holds 'dev'; expected train, validation, test",
+            "nodes.csv, row 2, column 'split': 'dev' is not a valid part; expected train, validation, test",
         ),
         (
             {"nodes": NODES, "links": "source,to p,q"},
-            "links.csv has the columns source, to; expected source and target (target is missing)",
+            "links.csv has no column 'target'; it has source, to, but source and target are required",
         ),
         ({"nodes": NODES, "links": "source,target p,z"}, "links.csv, row 2, column 'target': target 'z' is not an id in nodes.csv"),
     ],
@@ -197,7 +198,7 @@ def test_folders_that_are_refused(tmp_path: Path, tables: dict[str, str], says: 
 def test_an_empty_table_has_no_header(tmp_path: Path) -> None:
     path = folder(tmp_path / "photos", edges="source,target")
     (path / "nodes.csv").write_bytes(b"")
-    assert "nodes.csv is not a CSV table with a header" in message(path)
+    assert "nodes.csv is empty; expected a CSV table with a header" in message(path)
 
 
 def saved(path: Path, value: Any) -> Path:
@@ -237,7 +238,7 @@ def test_saved_graphs(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("value", "says"),
     [
-        ([], "contains a list; expected a torch_geometric.data.Data, or a list of them for whole graphs"),
+        ([], "contains a list; expected a torch_geometric.data.Data, or a list of them if the items are whole graphs"),
         ([Data(x=torch.eye(2)), 3], "contains a list; expected"),
         ({"x": torch.eye(2)}, "contains a dict; expected"),
         (
@@ -254,7 +255,7 @@ def test_each_graph_of_a_union_has_all_arrays() -> None:
     whole = {"x": np.eye(1), "edge_index": np.zeros((2, 0), int), "y": np.array(3)}
     assert plain(together(Path("d"), [whole])) == {"x": [[1]], "edge_index": [[], []], "graph": [0], "y": [[3]]}
     for name in whole:
-        with pytest.raises(DataError, match=f"^d: graph 0 has no {name}; expected x, edge_index and y in every one"):
+        with pytest.raises(DataError, match=f"^d: graph 0 has no {name}; expected x, edge_index and y in every graph"):
             together(Path("d"), [{key: value for key, value in whole.items() if key != name}])
 
 
@@ -262,19 +263,17 @@ def test_files_that_are_not_there_or_of_another_kind(tmp_path: Path) -> None:
     (tmp_path / "photo.npz").write_bytes(b"no zip")
     (tmp_path / "photo.txt").write_text("x")
     (tmp_path / "torn.pt").write_bytes(b"PK\x03\x04")
-    assert message(tmp_path / "phot.npz") == f"there is no data file {tmp_path / 'phot.npz'}; did you mean photo.npz?"
-    assert message(tmp_path / "zzzzzzzz") == f"there is no data file {tmp_path / 'zzzzzzzz'}"
-    assert message(tmp_path / "no" / "a.npz") == f"there is no data file {tmp_path / 'no' / 'a.npz'}"
+    assert message(tmp_path / "phot.npz") == f"the data file {tmp_path / 'phot.npz'} does not exist; did you mean photo.npz?"
+    assert message(tmp_path / "zzzzzzzz") == f"the data file {tmp_path / 'zzzzzzzz'} does not exist"
+    assert message(tmp_path / "no" / "a.npz") == f"the data file {tmp_path / 'no' / 'a.npz'} does not exist"
     assert "photo.npz is damaged or not an npz file (it is not a zip archive)" in message(tmp_path / "photo.npz")
     with (tmp_path / "one.npz").open("wb") as stream:
         np.save(stream, np.arange(3))  # a single array under the wrong name
     assert "one.npz is damaged or not an npz file (it is not a zip archive): write it again with numpy.savez" in message(
         tmp_path / "one.npz"
     )
-    assert "torn.pt cannot be read as PyG Data without running its code" in message(tmp_path / "torn.pt")
-    assert message(tmp_path / "photo.txt").startswith(
-        f"{tmp_path / 'photo.txt'}: unknown format; data can be read from an .npz file, a folder with"
-    )
+    assert "torn.pt cannot be read as PyG Data without running code from the file" in message(tmp_path / "torn.pt")
+    assert message(tmp_path / "photo.txt").startswith(f"{tmp_path / 'photo.txt'}: unsupported format; expected an .npz file, a folder with")
     np.savez(tmp_path / "objects.npz", y=np.array([{}], dtype=object))
     assert "objects.npz contains Python objects, which cannot be read without running code" in message(tmp_path / "objects.npz")
 
@@ -282,8 +281,11 @@ def test_files_that_are_not_there_or_of_another_kind(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("make", "says"),
     [
-        (lambda: torch.zeros(1, 1).expand(4, 2**40), "of which 4 are stored; save only the stored values"),
-        (lambda: torch.eye(4).to_sparse_bsr((2, 2)), "is a tensor of layout sparse_bsr; expected a dense one, or a sparse matrix as COO"),
+        (lambda: torch.zeros(1, 1).expand(4, 2**40), "but only 4 bytes are stored because it is an expanded view"),
+        (
+            lambda: torch.eye(4).to_sparse_bsr((2, 2)),
+            "is a tensor with layout sparse_bsr; expected a dense tensor, or a sparse matrix in COO",
+        ),
     ],
     ids=["expanded", "blocks"],
 )
@@ -338,11 +340,11 @@ def test_files_that_cannot_be_named(tmp_path: Path) -> None:
     for path in (colon, dash, module, table):
         path.write_text("")
     refused: list[tuple[str, Path, str]] = [
-        ("data", tmp_path / "none.npz", f"there is no such file (in {tmp_path})"),
-        ("plugins", tmp_path / "none.py", f"there is no such file (in {tmp_path})"),
+        ("data", tmp_path / "none.npz", f"no such file in {tmp_path}"),
+        ("plugins", tmp_path / "none.py", f"no such file in {tmp_path}"),
         ("plugins", dash, "a plugin file must be a Python module with an importable name, such as my_method.py"),
         ("plugins", table, "a plugin file must be a Python module with an importable name, such as my_method.py"),
-        ("data", colon, "expected a path without ':', which separates paths"),
+        ("data", colon, "the path must not contain ':', which is the separator between paths"),
     ]
     for kind, path, says in refused:
         with pytest.raises(UsageError) as error, named(**{"plugins": [module], kind: [path]}):

@@ -101,7 +101,7 @@ def test_every_graph_of_a_set_is_cut_by_itself() -> None:
 
 @pytest.mark.parametrize("keep", [0.0, -1.0, 1.1])
 def test_a_share_that_is_none_is_refused(keep: float) -> None:
-    with pytest.raises(SpecError, match="expected a share above 0 and at most 1"):
+    with pytest.raises(SpecError, match="expected a fraction in \\(0, 1\\]"):
         subgraphs(path(), keep, torch.Generator())
 
 

@@ -37,7 +37,7 @@ def test_sizes() -> None:
 def test_features_that_are_not_finite_name_count_and_first_node(sparse: bool, value: float) -> None:
     x = parts()["x"].clone()
     x[1, 1] = x[2, 0] = x[2, 1] = value
-    with pytest.raises(DataError, match=r"^four: 3 NaN or infinite feature values, the first at node 1;"):
+    with pytest.raises(DataError, match=r"^four: 3 feature values are NaN or infinite, the first at node 1;"):
         NodeData(**parts(x=x.to_sparse_csr() if sparse else x))
 
 
@@ -45,7 +45,7 @@ def test_the_first_bad_node_behind_empty_rows() -> None:
     x = torch.zeros(4, 2)
     x[3, 0] = float("nan")
     for given in (x, x.to_sparse_csr()):
-        with pytest.raises(DataError, match="1 NaN or infinite feature values, the first at node 3"):
+        with pytest.raises(DataError, match="1 feature values are NaN or infinite, the first at node 3"):
             NodeData(**parts(x=given))
 
 
@@ -65,8 +65,8 @@ def test_the_first_bad_node_behind_empty_rows() -> None:
             {"edge_index": torch.tensor([[0], [1]], dtype=torch.int32)},
             r"four: edge_index is torch\.int32 \[2, 1\]; expected int64 \[2, E\]",
         ),
-        ({"edge_index": torch.tensor([[0, 4], [1, 0]])}, r"four: an edge names a node outside 0\.\.3"),
-        ({"edge_index": torch.tensor([[0, -1], [1, 0]])}, r"four: an edge names a node outside 0\.\.3"),
+        ({"edge_index": torch.tensor([[0, 4], [1, 0]])}, r"four: an edge refers to a node outside 0\.\.3"),
+        ({"edge_index": torch.tensor([[0, -1], [1, 0]])}, r"four: an edge refers to a node outside 0\.\.3"),
         ({"official_split": torch.zeros(3, dtype=torch.int8)}, r"four: official_split has shape \[3\]; expected \[4\]"),
         ({"keys": {"year": torch.zeros(5, dtype=torch.int64)}}, r"four: year has shape \[5\]; expected \[4\]"),
     ],

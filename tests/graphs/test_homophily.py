@@ -126,7 +126,7 @@ def test_as_pyg_counts_edges_of_one_label() -> None:
         (torch.zeros(3, 2, dtype=torch.int64), None, r"y is torch.int64 \[3, 2\]"),
         (torch.zeros(3, 2, dtype=torch.bool), torch.tensor([0, 1]), r"outputs is torch.int64 \[2\]; expected bool \[2\]"),
         (torch.zeros(3, 2, dtype=torch.bool), torch.tensor([True]), r"outputs is torch.bool \[1\]; expected bool \[2\]"),
-        (torch.tensor([0, 2, 1]), torch.tensor([True, True]), r"y holds label 2, but outputs covers only labels 0\.\.1"),
+        (torch.tensor([0, 2, 1]), torch.tensor([True, True]), r"y contains label 2, but outputs covers only labels 0\.\.1"),
     ],
 )
 def test_what_does_not_fit_is_named(y: Tensor, outputs: Tensor | None, message: str) -> None:

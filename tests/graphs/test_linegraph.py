@@ -89,7 +89,7 @@ def test_a_star_is_refused_beyond_the_limit_and_built_within_it() -> None:
     """40 edges at one hub: 40² + 40 entries, 40·39 adjacencies."""
     star = graph([(0, leaf) for leaf in range(1, 41)], n_nodes=41)
     y = torch.zeros(40, dtype=torch.int64)
-    named = r"g: the line graph of 40 edges has 1640 entries .*; node 0 alone has 40 edges\), above the limit of 1639: .* raise max_entries"
+    named = r"g: the line graph of 40 edges has 1640 entries .*; node 0 alone has 40 edges\), above the limit of 1639; .* raise max_entries"
     with pytest.raises(DataError, match=named):
         line_graph(star, y, max_entries=1639)
     assert line_graph(star, y, max_entries=1640).edge_index.shape == (2, 40 * 39)
@@ -98,9 +98,9 @@ def test_a_star_is_refused_beyond_the_limit_and_built_within_it() -> None:
 @pytest.mark.parametrize(
     ("pairs", "edge_y", "message"),
     [
-        ([(0, 1), (2, 2)], torch.tensor([0, 0]), "g: node 2 has a self-loop; a line graph needs edges with two ends"),
-        ([(0, 1), (1, 2), (1, 0)], torch.tensor([0, 0, 1]), r"g: the edge \{1, 0\} has two labels, in columns 0 and 2 of edge_index"),
-        ([(0, 1), (0, 1)], torch.tensor([[True], [False]]), r"g: the edge \{0, 1\} has two labels"),
+        ([(0, 1), (2, 2)], torch.tensor([0, 0]), "g: node 2 has a self-loop; every edge must join two different nodes"),
+        ([(0, 1), (1, 2), (1, 0)], torch.tensor([0, 0, 1]), r"g: the edge \{1, 0\} has different labels in columns 0 and 2 of edge_index"),
+        ([(0, 1), (0, 1)], torch.tensor([[True], [False]]), r"g: the edge \{0, 1\} has different labels"),
         ([(0, 1)], torch.tensor([0, 0]), r"g: edge_y is torch.int64 \[2\]; expected int64 \[1\], or bool \[1, C\]"),
         ([(0, 1)], torch.tensor([0.0]), r"g: edge_y is torch.float32 \[1\]"),
         ([(0, 1)], torch.tensor([3]), r"labels range over 3..3; expected -1..1"),

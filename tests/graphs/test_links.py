@@ -41,17 +41,20 @@ def test_sizes() -> None:
     [
         (
             {"links": torch.tensor([[0, 1, 5], [1, 2, 3]])},
-            r"three: links names a node outside 0\.\.4, the first at position 2 \(\[5, 3\]\)",
+            r"three: links contains a node outside 0\.\.4, the first at position 2 \(\[5, 3\]\)",
         ),
         (
             {"links": torch.tensor([[0, 1, 2], [1, -1, 3]])},
-            r"three: links names a node outside 0\.\.4, the first at position 1 \(\[1, -1\]\)",
+            r"three: links contains a node outside 0\.\.4, the first at position 1 \(\[1, -1\]\)",
         ),
-        ({"base_edges": torch.tensor([[0], [9]])}, r"three: base_edges names a node outside 0\.\.4, the first at position 0 \(\[0, 9\]\)"),
+        (
+            {"base_edges": torch.tensor([[0], [9]])},
+            r"three: base_edges contains a node outside 0\.\.4, the first at position 0 \(\[0, 9\]\)",
+        ),
         ({"links": torch.tensor([[0, 1, 2]])}, r"three: links is torch\.int64 \[1, 3\]; expected int64 \[2, M\]"),
         ({"links": torch.zeros(2, 3)}, r"three: links is torch\.float32 \[2, 3\]; expected int64 \[2, M\]"),
         ({"links": torch.tensor([[0, 1], [1, 2]])}, r"three: links has 2 entries; expected one per link, 3"),
-        ({"y": torch.empty(0, dtype=torch.int64)}, r"three: there is no link; expected at least one"),
+        ({"y": torch.empty(0, dtype=torch.int64)}, r"three: the dataset has no links; expected at least one"),
         ({"y": torch.tensor([0, 1, 2])}, r"three: labels range over 0\.\.2; expected -1\.\.1"),
         ({"y": torch.zeros(3)}, r"three: y is torch\.float32 \[3\]; expected int64 \[N\], or bool"),
         ({"y": torch.ones(3, 1, dtype=torch.bool)}, r"three: y has 1 columns; expected one per label, 2"),
@@ -73,7 +76,7 @@ def test_what_does_not_fit_is_named(changes: dict[str, Any], message: str) -> No
 def test_features_that_are_not_finite_are_refused(sparse: bool, value: float) -> None:
     x = torch.arange(10.0).view(5, 2)
     x[3, 1] = value
-    with pytest.raises(DataError, match="^three: NaN or infinite feature values; repair the file or impute them in the loader"):
+    with pytest.raises(DataError, match="^three: feature values are NaN or infinite; fix the file, or impute the values in the loader"):
         LinkData(**parts(x=x.to_sparse_csr() if sparse else x))
 
 

@@ -73,7 +73,7 @@ def test_edges_are_sorted_without_repetition() -> None:
     assert made.dtype == np.int64
     assert arrays(edge_index=np.empty((2, 0)))["edge_index"].shape == (2, 0)
     for least, most, says in ((-1, 2, "-1..2"), (0, 3, "0..3")):
-        with pytest.raises(DataError, match=f"^edges join nodes {says}; expected 0..2$"):
+        with pytest.raises(DataError, match=f"^edges refer to nodes {says}; expected 0..2$"):
             arrays(edge_index=np.array([[least], [most]]))
 
 

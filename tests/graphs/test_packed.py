@@ -189,7 +189,7 @@ REFUSED: dict[str, tuple[Any, str]] = {
     "an edge to nowhere": (lambda: PackedSource(torch.ones(2, 1), torch.tensor([[0], [2]]), torch.tensor([2])), r"outside 0\.\.1"),
     "an edge between graphs": (
         lambda: PackedSource(torch.ones(3, 1), torch.tensor([[0], [2]]), torch.tensor([2, 1])),
-        "from graph 0 to graph 1",
+        "connects graph 0 to graph 1",
     ),
     "NaN in sparse features": (
         lambda: PackedSource(torch.tensor([[1.0], [torch.nan]]).to_sparse_csr(), NO_EDGES, torch.tensor([1, 1])),
@@ -228,9 +228,9 @@ def test_datasets_of_graphs_are_checked() -> None:
         ({"y": torch.ones(4)}, "float32"),
         (
             {"y": torch.tensor([[1.0, 0], [2, 0], [torch.nan, 1], [torch.inf, 0]])},
-            "2 targets are NaN or infinite, the first at item 2; leave",
+            "2 targets are NaN or infinite, the first at item 2; remove",
         ),
-        ({"known": torch.ones(4, 2, dtype=torch.bool)}, r"known is torch.bool \[4, 2\]; expected bool like y, for multi-label graphs"),
+        ({"known": torch.ones(4, 2, dtype=torch.bool)}, r"known is torch.bool \[4, 2\]; expected bool with the shape of y"),
         ({"y": torch.ones(4, 2, dtype=torch.bool), "known": torch.ones(4, 1, dtype=torch.bool)}, r"known is torch.bool \[4, 1\]"),
         ({"y": torch.ones(4, 3, dtype=torch.bool)}, "3 columns"),
         ({"keys": {"size": torch.ones(3).long()}}, r"size has shape \[3\]"),

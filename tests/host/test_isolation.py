@@ -158,7 +158,7 @@ SPEC = "MethodSpec(name='m', summary='s', factory='a:b'"
         ),
         (f"return [{SPEC}, levels=['NC'])]", r"MethodSpec 'm' of cglsuite_methods: unhashable type: 'list'"),
         (f"return [{SPEC}, category=object())]", r"object has no canonical form"),
-        (f"return [{SPEC}, citation=object())]", r"SpecError: MethodSpec 'm': citation <object .*> is neither text nor a Citation"),
+        (f"return [{SPEC}, citation=object())]", r"SpecError: MethodSpec 'm': citation <object .*> is neither a string nor a Citation"),
         (f"return [{SPEC}, hyperparameters=Hyperparameter(name='a', default=1, doc='d'))]", r"hyperparameters is Hyperparameter"),
         (f"return [{SPEC}, hyperparameters=(Hyperparameter(name='a', default=1, doc='d'),) * 2)]", r"hyperparameters declares a twice"),
         (f"return [{SPEC}, replaces='custom')]", r"replaces its own distribution"),

@@ -220,9 +220,9 @@ def test_what_cannot_be_is_refused(catalogue: Catalogue) -> None:
         cell(catalogue, "pulls", "testing-nodes/task-free@testing-1")
     with pytest.raises(PluginError, match=r"returned str; expected a cglsuite.learning.Pretraining"):
         trained(catalogue, cell(catalogue, "odd"))
-    with pytest.raises(SpecError, match="'none' means that there is no pre-training"):
+    with pytest.raises(SpecError, match="'none' is reserved for no pre-training"):
         spec("none", "Pulls")
-    with pytest.raises(SpecError, match="'transfer' has the name of one that every scheme has"):
+    with pytest.raises(SpecError, match="'transfer' is already used by one that all schemes share"):
         spec("x", "Pulls", hyperparameters=(Hyperparameter(name="transfer", default=1, doc="d"),))
 
 

@@ -207,9 +207,9 @@ def test_a_matrix_of_another_shape_is_refused(name: str, wrong: Any) -> None:
 
 
 def test_the_joint_matrix_must_be_of_the_same_tasks() -> None:
-    with pytest.raises(UsageError, match=r"joint matrix of shape \(3, 2\) for a matrix of shape \(4, 3\)"):
+    with pytest.raises(UsageError, match=r"the joint matrix has shape \(3, 2\), but the matrix has shape \(4, 3\)"):
         intransigence(HAND, joint=[row[:2] for row in HAND[:3]])
-    with pytest.raises(UsageError, match=r"joint matrix of shape \(3, 2\) for a matrix of shape \(4, 3\)"):
+    with pytest.raises(UsageError, match=r"the joint matrix has shape \(3, 2\), but the matrix has shape \(4, 3\)"):
         excess_forgetting(HAND, joint=[row[:2] for row in HAND[:3]])
 
 
@@ -225,7 +225,7 @@ def test_pooled_accuracy_in_loops(m: list[list[float]], sizes: list[int]) -> Non
 
 
 def test_pooled_accuracy_needs_the_sizes_of_the_tasks() -> None:
-    with pytest.raises(UsageError, match="for 0 of 3 columns"):
+    with pytest.raises(UsageError, match="0 tasks with n_test, but the matrix has 3 columns"):
         pooled_accuracy(HAND)
     with pytest.raises(UsageError, match="for 2 of 3 columns"):
         pooled_accuracy_mean(HAND, stream={"tasks": [{"n_test": 1}] * 2})

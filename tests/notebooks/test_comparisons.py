@@ -74,5 +74,5 @@ def test_category_ranks(tmp_path: Path) -> None:
         ["replay-based", "er-gnn"],
     ]
     assert numbers(panel.averages[["rank"]]) <= exact_numbers(page)
-    assert text_of(page, "td.quiet", "a test needs").endswith("a test needs at least 3 on each side")
+    assert text_of(page, "td.quiet", "a test needs").endswith("a test needs at least 3 in each sample")
     assert sum(tag == "img" for tag, _ in Elements(page).found) == 3 + 1

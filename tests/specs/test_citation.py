@@ -48,11 +48,11 @@ def test_text_of_a_citation(changes: dict[str, Any], text: str) -> None:
         ({"authors": ()}, "expected a tuple of family names"),
         ({"authors": "Kipf"}, "expected a tuple of family names"),
         ({"authors": ("Kipf", " ")}, "expected a tuple of family names"),
-        ({"title": " "}, "Kipf & Welling: expected a title"),
-        ({"year": "2017"}, "year = '2017', expected the year"),
-        ({"year": 17}, "year = 17, expected the year"),
+        ({"title": " "}, "Kipf & Welling: the title is missing"),
+        ({"year": "2017"}, "year = '2017'; expected the year"),
+        ({"year": 17}, "year = 17; expected the year"),
         ({"journal": "JMLR"}, "a booktitle or a journal, not both"),
-        ({"booktitle": ""}, "expected a booktitle, a journal, an arXiv identifier or a note"),
+        ({"booktitle": ""}, "give a booktitle, a journal, an arXiv identifier or a note"),
     ],
 )
 def test_incomplete_citations_are_refused(changes: dict[str, Any], message: str) -> None:
@@ -64,7 +64,7 @@ def test_specs_cite_texts_citations_and_both() -> None:
     one = Citation(**GIVEN)
     for given, parts in (("", ()), ("Me, 2026", ("Me, 2026",)), (one, (one,)), (("after", one), ("after", one))):
         assert MethodSpec(name="m", summary="s", factory="a:b", citation=given).citations == parts
-    with pytest.raises(SpecError, match=r"citation 7 is neither text nor a Citation"):
+    with pytest.raises(SpecError, match=r"citation 7 is neither a string nor a Citation"):
         MethodSpec(name="m", summary="s", factory="a:b", citation=7)  # type: ignore[arg-type]
 
 

@@ -49,8 +49,12 @@ def test_switches_of_the_level_stand_among_the_others() -> None:
             r"level_spec = LinkPredictionSpec\(...\) \(switches of LP: hits_k, negatives, ",
         ),
         ("GR", {"level_spec": LinkPredictionSpec()}, r"expected none, for this level has no switches of its own"),
-        ("LP", {"level_spec": 3}, r"level_spec = int\(...\): expected LinkPredictionSpec\(...\)"),
-        ("NC", {"labels": "multi", "performance": "hits"}, r"performance = hits: it is for LP scenarios, and tiny/time-il@test-1 is NC"),
+        ("LP", {"level_spec": 3}, r"level_spec = int\(...\); expected LinkPredictionSpec\(...\)"),
+        (
+            "NC",
+            {"labels": "multi", "performance": "hits"},
+            r"performance = hits applies only to LP scenarios, but tiny/time-il@test-1 is NC",
+        ),
     ],
 )
 def test_what_is_of_another_level_is_refused(level: str, changes: dict[str, Any], message: str) -> None:
@@ -70,7 +74,7 @@ def test_settings_reach_the_switches_of_the_level_alone() -> None:
     assert (cell.configuration["scenario.hits_k"], cell.configuration["scenario.negatives"]) == (7, 40)
     assert resolve_scenario(catalogue, PAIRS, {"negatives": 30}).spec.level_spec == LinkPredictionSpec(hits_k=20, negatives=30)
     for key in ("scenario.negatives", "negatives"):
-        with pytest.raises(SpecError, match=rf"scenario.negatives = 10: a switch of LP scenarios, and {NODES} is NC; leave it out"):
+        with pytest.raises(SpecError, match=rf"scenario.negatives = 10 applies only to LP scenarios, but {NODES} is NC; remove it"):
             resolve_cell(catalogue, NODES, FINE_TUNING, overrides={key: "10"})
     with pytest.raises(SpecError, match=r"scenario.negatives = '-1': expected at least 1"):
         resolve_cell(catalogue, PAIRS, FINE_TUNING, overrides={"negatives": "-1"})
@@ -121,7 +125,7 @@ def test_a_new_level_adds_switches_without_changing_what_others_have() -> None:
     assert with_switches(walks, {}, "scenario") == walks
     assert parse_switch(Whole, "lengths", "7,8", "scenario") == (7, 8)
     assert effect_of(Whole, "lengths", (3,), (4,)) == "longer walks see more"
-    with pytest.raises(SpecError, match=r"scenario.lengths = \(5,\): a switch of GC scenarios, and whole is NC"):
+    with pytest.raises(SpecError, match=r"scenario.lengths = \(5,\) applies only to GC scenarios, but whole is NC"):
         with_switches(nodes, {"lengths": (5,)}, "scenario")
     with pytest.raises(UnknownNameError, match=r"Did you mean 'lengths'"):
         with_switches(walks, {"length": (5,)}, "scenario")

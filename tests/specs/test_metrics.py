@@ -53,7 +53,7 @@ def test_a_plugins_metric_is_found_by_the_first_word_of_its_label() -> None:
 
 
 def test_a_word_for_several_metrics_names_them() -> None:
-    with pytest.raises(UsageError, match="'af' is several here; expected one of forgetting_from_diagonal, backward_transfer, af_hard"):
+    with pytest.raises(UsageError, match="'af' is ambiguous; expected one of forgetting_from_diagonal, backward_transfer, af_hard"):
         metric_named("af", METRICS)
     with pytest.raises(UnknownNameError, match="unknown thing 'fwd'"):
         metric_named("fwd", METRICS, "thing")

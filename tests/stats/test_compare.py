@@ -98,7 +98,7 @@ def test_seeds_within_a_split_are_no_replicates_of_splits() -> None:
     row = one(pd.concat(parts))
     assert (row["unit"], row["n"], row["averaged"], row["given"]) == ("split", 3, "2", "order o0")
     two = one(pd.concat(parts[:2]))
-    assert two["refused"] == "2 splits: a test needs at least 3 on each side"
+    assert two["refused"] == "2 splits: a test needs at least 3 in each sample"
 
 
 Change = Callable[[pd.DataFrame], pd.DataFrame]
@@ -143,9 +143,9 @@ def test_declared_families() -> None:
         stats.compare_methods(frame, against="d")
     with pytest.raises(UnknownNameError, match="unknown test"):
         stats.compare_methods(frame, test="z")
-    with pytest.raises(UsageError, match="1 method: a comparison needs at least two"):
+    with pytest.raises(UsageError, match="the frame has 1 method, but a comparison needs at least two"):
         stats.compare_methods(frame[frame["method"] == "a"])
-    with pytest.raises(UsageError, match="expected value as well"):
+    with pytest.raises(UsageError, match="but value is also required"):
         stats.compare_methods(frame.drop(columns="value"))
     with pytest.raises(UsageError, match="at least one of order, split, seed"):
         stats.compare_methods(frame[["method", "value"]])

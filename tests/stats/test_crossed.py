@@ -114,7 +114,8 @@ def test_orders_that_are_all_there_are_the_population() -> None:
     assert stats.compare_methods(two(values), orders_in_all=24).iloc[0]["unit"] == "order × seed"
     refused = stats.compare_methods(two(values[:, :1]), orders_in_all=6).iloc[0]
     assert (
-        refused["refused"] == "all 6 orders were run with one seed: the orders are the population, and only further seeds can be replicates"
+        refused["refused"]
+        == "all 6 orders were run with one seed; since these orders are the whole population, only additional seeds can be replicates"
     )
 
 
@@ -172,7 +173,7 @@ def test_designs_that_keep_the_level(shape: tuple[int, int], ok: bool) -> None:
         (lambda f: f.assign(value=0.5), "the difference is the same in all 12 cells"),
         (
             lambda f: f.assign(split=f["seed"] % 2, seed=f["seed"] // 2),
-            "4 orders × 2 splits × 2 seeds, crossed: there is a test for at most two",
+            "4 orders × 2 splits × 2 seeds, crossed: tests support at most two",
         ),
     ],
 )
@@ -187,7 +188,7 @@ def test_refusals(change: Any, message: str) -> None:
 def test_three_crossed_factors_have_no_test() -> None:
     cells = [(o, p, s, 0.1 * o + p * s) for o, p, s in itertools.product(range(3), range(3), range(3))]
     frame = pd.DataFrame(cells, columns=["order", "split", "seed", "value"])
-    with pytest.raises(stats.Refused, match="3 orders × 3 splits × 3 seeds, crossed: there is a test for at most two crossed factors"):
+    with pytest.raises(stats.Refused, match="3 orders × 3 splits × 3 seeds, crossed: tests support at most two crossed factors"):
         stats.layout(frame)
 
 
@@ -196,11 +197,11 @@ def test_methods_that_do_not_share_crossed_factors() -> None:
     frame = two(drawn((4, 3), 0.02, 0.02, 0.02))
     for axis, other in (("seed", frame["seed"] + 100), ("order", frame["order"] + "'")):
         moved = frame.assign(**{axis: frame[axis].where(frame["method"] == "a", other)})
-        assert "order × seed are crossed, and the methods do not share them" in stats.compare_methods(moved).iloc[0]["refused"]
+        assert "order × seed are crossed, but the methods do not share them" in stats.compare_methods(moved).iloc[0]["refused"]
     assert "Wilcoxon's signed-rank test is for pairs over one factor" in stats.compare_methods(frame, test="wilcoxon").iloc[0]["refused"]
     one = frame[frame["seed"] == 0]
     moved = one.assign(seed=one["seed"].where(one["method"] == "a", 7))
-    assert stats.compare_methods(moved).iloc[0]["refused"] == "one method was run with seed 0 only, the other with seed 7 only"
+    assert stats.compare_methods(moved).iloc[0]["refused"] == "one method was run only with seed 0, the other only with seed 7"
 
 
 def test_the_interval_of_a_mean_over_crossed_factors() -> None:

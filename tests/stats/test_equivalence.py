@@ -118,7 +118,7 @@ def test_our_mean_may_be_over_crossed_factors() -> None:
         ({"std": math.nan}, stats.Refused, "no standard deviation"),
         ({"std": -1.0}, stats.Refused, "no standard deviation"),
         ({"mean": math.nan}, stats.Refused, "the published mean is not a number"),
-        ({"n": 1}, stats.Refused, "the published value comes from 1 run: a verdict needs at least 2"),
+        ({"n": 1}, stats.Refused, "the published value comes from 1 run, but a verdict needs at least 2"),
         ({"margin": 0.0}, UsageError, "margin = 0"),
         ({"alpha": 0.5}, UsageError, "alpha = 0.5"),
     ],
@@ -222,6 +222,10 @@ def test_on_shared_orders_their_component_leaves_both_errors() -> None:
     assert found[0].difference == pytest.approx(found[1].difference)
     alone = stats.agreement(stats.mean_estimate(x.mean(axis=1)), float(theirs.mean()), float(theirs.std(ddof=1)), 10, margin=2.0)
     assert alone.error > 3 * found[1].error
-    for values, n, message in ((x[:, :2], 10, "at least 3 of each"), (x, 9, "10 orders, and 9 published runs"), (x * 0, 10, "no variance")):
+    for values, n, message in (
+        (x[:, :2], 10, "at least 3 of each"),
+        (x, 9, "there are 10 orders but 9 published runs"),
+        (x * 0, 10, "no variance"),
+    ):
         with pytest.raises(stats.Refused, match=message):
             stats.agreement_on_orders(values, 80.0, 1.0, n, margin=2.0)

@@ -47,11 +47,11 @@ def test_a_choice_among_settings_is_in_its_interval() -> None:
     values = rng.normal(0.7, 0.02, (6, 10))
     unsure = stats.selected(values, values)
     assert unsure.again < 1.0
-    with pytest.raises(stats.Refused, match="2 repetitions of each setting: an interval needs at least 3"):
+    with pytest.raises(stats.Refused, match="each setting has 2 repetitions, but an interval needs at least 3"):
         stats.selected(values[:, :2], values[:, :2])
     with pytest.raises(UsageError, match="expected settings × units for both"):
         stats.selected(values, values[:, :5])
-    with pytest.raises(stats.Refused, match="lacks a value or its validation"):
+    with pytest.raises(stats.Refused, match="lacks a value or a validation score"):
         stats.selected(values, np.full((6, 10), np.nan))
 
 
@@ -66,7 +66,7 @@ def test_a_choice_over_crossed_orders_and_seeds_draws_both() -> None:
     assert 1.0 < (sure.high - sure.low) / (high - low) < 3**0.5
     values = 0.7 + 0.02 * rng.normal(size=(6, 5, 4))
     assert stats.selected(values, values).again < 1.0
-    with pytest.raises(stats.Refused, match="5 × 2 repetitions of each setting: an interval needs at least 3 in orders and in seeds"):
+    with pytest.raises(stats.Refused, match="each setting has 5 × 2 repetitions, but an interval needs at least 3 in orders and in seeds"):
         stats.selected(values[..., :2], values[..., :2])
     many = rng.normal(size=(6, 12, 3))
     with pytest.raises(stats.Refused, match="12 × 3 repetitions of each setting, crossed: .*; run a fourth of the 3"):
@@ -87,5 +87,5 @@ def test_categories_are_compared_over_scenarios() -> None:
     assert (row["scenarios"], row["p"], row["statistic"]) == (14, pytest.approx(expected.pvalue), expected.statistic)
     assert (row["wins"], row["losses"]) == (int((means["x"] < means["y"]).sum()), int((means["x"] > means["y"]).sum()))
     few = stats.scenario_tests(stats.category_ranks(frame[frame["scenario"] < "s05"], methods)).iloc[0]
-    assert few["refused"] == "5 scenarios with both categories: a test over scenarios needs at least 6"
+    assert few["refused"] == "only 5 scenarios with both categories; a test over scenarios needs at least 6"
     assert (few["verdict"], np.isnan(few["p"])) == ("refused", True)

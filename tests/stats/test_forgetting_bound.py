@@ -54,5 +54,5 @@ def test_check_of_records() -> None:
     assert stats.check_bound(frame.head(0)).empty
     with pytest.raises(UsageError, match="n_tasks"):
         stats.check_bound(frame[["aa", "af"]])
-    with pytest.raises(stats.Refused, match="from 2 tasks on"):
+    with pytest.raises(stats.Refused, match="forgetting requires at least 2 tasks"):
         stats.af_bound(0.5, 1)

@@ -89,16 +89,16 @@ def test_both_ends_are_cut_at_the_bounds() -> None:
     [
         (lambda: stats.mean_interval([1.0], unit="orders"), "1 order: an interval needs at least 3"),
         (lambda: stats.mean_interval([1.0, 2.0], unit="orders"), "2 orders: an interval needs at least 3"),
-        (lambda: stats.welch([1.0], FIVE, unit="seeds"), "1 seed: a test needs at least 3 on each side"),
-        (lambda: stats.welch(FIVE, [1.0, 2.0], unit="seeds"), "2 seeds: a test needs at least 3 on each side"),
-        (lambda: stats.welch(FIVE, [1.0, 1.0, 1.0], unit="seeds"), "all 3 seeds of one method are equal: without spread"),
-        (lambda: stats.paired_t(FIVE, FIVE - 0.1, unit="seeds"), "the difference is the same in all 5 seeds: without spread"),
-        (lambda: stats.paired_t(FIVE, FIVE[:4], unit="seeds"), "5 and 4 seeds: a paired test needs the same number in both samples"),
+        (lambda: stats.welch([1.0], FIVE, unit="seeds"), "1 seed: a test needs at least 3 in each sample"),
+        (lambda: stats.welch(FIVE, [1.0, 2.0], unit="seeds"), "2 seeds: a test needs at least 3 in each sample"),
+        (lambda: stats.welch(FIVE, [1.0, 1.0, 1.0], unit="seeds"), "all 3 seeds of one method are equal, so there is no"),
+        (lambda: stats.paired_t(FIVE, FIVE - 0.1, unit="seeds"), "the difference is the same in all 5 seeds, so there is no variance"),
+        (lambda: stats.paired_t(FIVE, FIVE[:4], unit="seeds"), "the samples have 5 and 4 seeds, but a paired test needs equal numbers"),
         (lambda: stats.paired_t(FIVE, [np.nan, 1, 2, np.inf, 3], unit="seeds"), "2 of 5 seeds are undefined"),
         (lambda: stats.wilcoxon(FIVE, OTHER, unit="orders"), "5 orders with a difference: .* cannot give a p below 0.0625"),
         (
             lambda: stats.difference_interval(TWELVE[:9], TWELVE, paired=False, unit="orders"),
-            "9 orders: a bootstrap interval of fewer than 10 is too narrow",
+            "with 9 orders, a bootstrap interval is too narrow",
         ),
     ],
 )

@@ -136,7 +136,7 @@ def test_the_null_is_what_noise_alone_shows() -> None:
 
 
 BAD = {
-    "single order": (HAND[HAND["order"] == "1,0"], "seed 0 has a single order"),
+    "single order": (HAND[HAND["order"] == "1,0"], "seed 0 has only one order"),
     "NaN": (
         HAND.assign(value=HAND["value"].where(HAND["value"] != 0.3)),
         r"1 of 8 values are undefined \(NaN\): \(order 0,1, seed 0, item b",
@@ -161,7 +161,7 @@ def test_null_refusals() -> None:
         stats.null_opd(HAND, 3)
     with pytest.raises(stats.Refused, match="of order 0,1 are missing"):
         stats.null_opd(HAND.drop(index=3))
-    with pytest.raises(UsageError, match="expected item"):
+    with pytest.raises(UsageError, match="but item is also required"):
         stats.null_opd(HAND.drop(columns="item"))
 
 
@@ -194,7 +194,7 @@ def test_task_orders_are_class_orders() -> None:
     for c in "0123":
         values = frame[(frame["unit"] == "class") & (frame["item"] == c)]["value"]
         assert classes.loc[c, "opd"] == values.max() - values.min()
-    with pytest.raises(stats.Refused, match="no two of 2 orders"):
+    with pytest.raises(stats.Refused, match="no two of the 2 orders"):
         stats.task_orders(pooled(orders[2:4]))
 
 
@@ -218,7 +218,7 @@ def test_repeats() -> None:
     assert set(kept["seed"]) == {stats.UNSHARED}
     assert left.empty
     assert stats.opd(kept)["opd"].tolist() == pytest.approx([0.1])
-    with pytest.raises(stats.Refused, match="1 order: "):
+    with pytest.raises(stats.Refused, match="needs at least 2 orders, but there is 1"):
         stats.repeats(zipped.head(1))
 
 

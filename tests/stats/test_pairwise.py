@@ -163,18 +163,18 @@ def test_bootstrap_of_a_difference() -> None:
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: stats.welch([1.0, 2.0], [1.0, 2.0, 3.0], unit="orders"), "2 orders: a test needs at least 3 on each side"),
+        (lambda: stats.welch([1.0, 2.0], [1.0, 2.0, 3.0], unit="orders"), "2 orders: a test needs at least 3 in each sample"),
         (lambda: stats.welch([1.0, 2.0, 3.0], [1.0], unit="orders"), "1 order: a test"),
         (lambda: stats.welch([1.0, 2.0, 3.0], [0.5] * 4), "all 4 values of one method are equal"),
         (lambda: stats.welch([1.0, np.nan, 3.0], [1.0, 2.0, 3.0]), "1 of 3 values are undefined"),
-        (lambda: stats.paired_t([1.0, 2.0, 3.0], [1.0, 2.0]), "3 and 2 values: a paired test needs the same number in both samples"),
+        (lambda: stats.paired_t([1.0, 2.0, 3.0], [1.0, 2.0]), "the samples have 3 and 2 values, but a paired test needs equal numbers"),
         (lambda: stats.paired_t([1.1, 2.1, 3.1], [1.0, 2.0, 3.0]), "the difference is the same in all 3 values"),
         (lambda: stats.wilcoxon(range(1, 6), [0] * 5), r"5 values with a difference: .* below 0\.0625"),
         (lambda: stats.wilcoxon([1, 2, 3, 4, 5, 7, 0, 0], [0] * 8, level=0.99), "6 values with a difference"),
         (lambda: stats.hedges_g([1.0, 2.0], [1.0, 3.0], paired=True), "at least 3"),
         (
             lambda: stats.difference_interval([1.0, 2.0, 4.0], [1.0, 2.0, 3.0], paired=False),
-            "3 values: a bootstrap interval of fewer than 10",
+            "with 3 values, a bootstrap interval is too narrow",
         ),
     ],
 )

@@ -61,7 +61,7 @@ def test_the_orders_are_the_population_only_with_shared_seeds() -> None:
     """With a seed of its own in each order, orders stay the factor; with one seed for all there is nothing to repeat."""
     own = layout(cells(range(3), [0], own=True), 3)
     assert (own.factors, own.population, own.averaged) == (("order",), "", 1)
-    with pytest.raises(Refused, match="^all 3 orders were run with one seed: the orders are the population"):
+    with pytest.raises(Refused, match="^all 3 orders were run with one seed; since these orders are the whole population"):
         layout(cells(range(3), [0]), 3)
     gap = cells(range(3), range(3)).drop(index=4)
     for in_all in (None, 3):
@@ -71,7 +71,7 @@ def test_the_orders_are_the_population_only_with_shared_seeds() -> None:
 
 def test_unequal_numbers_of_cells_are_refused() -> None:
     frame = cells(range(3), range(3), own=True).drop(index=[0])
-    says = "^from 2 to 3 cells per order: with missing cells, order means differ in precision$"
+    says = "^there are from 2 to 3 cells per order; with missing cells, the order means differ in precision$"
     with pytest.raises(Refused, match=says):
         layout(frame)
     for empty in (frame.iloc[:0], cells([], [])):
@@ -144,11 +144,11 @@ def test_levels_that_only_one_method_has_are_left_out() -> None:
 @pytest.mark.parametrize(
     ("first", "second", "says"),
     [
-        (cells(range(3), [0]), cells(range(3), [1]), "one method was run with seed 0 only, the other with seed 1 only"),
+        (cells(range(3), [0]), cells(range(3), [1]), "one method was run only with seed 0, the other only with seed 1"),
         (
             cells(range(3), range(3)),
             cells(range(3), range(3), own=True).assign(seed=lambda f: f["seed"] + 1000),
-            "one method is replicated over order × seed, the other over order: run both in the same cells",
+            "one method is replicated over order × seed, the other over order; run both in the same cells",
         ),
         (
             cells(range(3), range(3)),
@@ -169,7 +169,7 @@ def test_levels_that_only_one_method_has_are_left_out() -> None:
         (
             cells(range(3), range(3)),
             cells(range(3), range(3, 6)),
-            "order × seed are crossed, and the methods do not share them: run both in the same cells",
+            "order × seed are crossed, but the methods do not share them; run both in the same cells",
         ),
     ],
 )
@@ -183,7 +183,7 @@ def test_frames_are_checked_first() -> None:
     """Columns, undefined values, cells that come twice: the first three are named, the others counted."""
     frame = cells(range(5), [0])
     require_frame(frame, ["order", "seed"])
-    with pytest.raises(UsageError, match="^a frame with the columns order, seed, value: expected split, score as well$"):
+    with pytest.raises(UsageError, match="^the frame has the columns order, seed, value, but split, score is also required$"):
         require_frame(frame, ["order", "split"], "score")
     undefined = frame.assign(value=[1.0, np.nan, np.nan, np.nan, 1.0])
     with pytest.raises(Refused, match=r"^3 of 5 values are undefined \(NaN\): \(order o1\); \(order o2\); \(order o3\)$"):

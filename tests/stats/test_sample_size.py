@@ -70,7 +70,7 @@ def test_orders_needed_with_crossed_seeds() -> None:
     """One fewer is not enough; and what seeds do to a difference is not averaged out by orders."""
     n = stats.orders_needed(VARIANCES, 6, 0.03)
     assert stats.crossed_power(VARIANCES, n, 6, 0.03) >= 0.8 > stats.crossed_power(VARIANCES, n - 1, 6, 0.03)
-    with pytest.raises(stats.Refused, match="10,000 orders are not enough with 4 seeds: what a seed does to a difference"):
+    with pytest.raises(stats.Refused, match="10,000 orders are not enough with 4 seeds, because the effect of a seed on a difference"):
         stats.orders_needed(VARIANCES, 4, 0.01)
     with pytest.raises(stats.Refused, match="10 orders are not enough with 3 seeds"):
         stats.orders_needed(VARIANCES, 3, 0.02)
@@ -95,13 +95,13 @@ def test_bound_of_a_standard_deviation_covers() -> None:
     [
         (lambda: stats.units_needed(0.01, 0.0), stats.Refused, "no spread"),
         (lambda: stats.units_needed(1e-5, 0.1), stats.Refused, "more than 10,000 units"),
-        (lambda: stats.units_needed(-0.1, 0.1), UsageError, r"difference of -0\.1: expected a positive number"),
+        (lambda: stats.units_needed(-0.1, 0.1), UsageError, r"difference is -0\.1; expected a positive number"),
         (lambda: stats.units_needed(0.1, 0.1, wanted=80), UsageError, "power = 80"),
-        (lambda: stats.power(2, 0.1, 0.1), stats.Refused, "2 units: a test needs at least 3"),
+        (lambda: stats.power(2, 0.1, 0.1), stats.Refused, "a test needs at least 3 units, but there are 2"),
         (lambda: stats.power(5, 0.1, 0.1, alpha=1.0), UsageError, "alpha = 1"),
-        (lambda: stats.crossed_power(VARIANCES, 120, 3, 0.1), stats.Refused, "120 orders × 3 seeds: no test"),
+        (lambda: stats.crossed_power(VARIANCES, 120, 3, 0.1), stats.Refused, "120 orders × 3 seeds are too few"),
         (lambda: stats.orders_needed(VARIANCES, 5, 0.1, wanted=80), UsageError, "power = 80"),
-        (lambda: stats.std_bound(0.1, 2), stats.Refused, "2 values"),
+        (lambda: stats.std_bound(0.1, 2), stats.Refused, "but it has 2"),
     ],
 )
 def test_refusals(call: object, error: type[Exception], message: str) -> None:

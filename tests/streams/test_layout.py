@@ -562,32 +562,33 @@ REFUSED: dict[str, tuple[Callable[[], TaskStream], type[CglsuiteError], str]] = 
     "a label too small to split": (
         lambda: multi(replace(SEVERAL, y=SEVERAL.y & (torch.arange(90) < 8)[:, None])),
         DataError,
-        "class . has . items, too few to split 0.6/0.2/0.2 with one item in every part: raise scenario.min_class_size",
+        "class . has . items, too few for a 0.6/0.2/0.2 split with an item in every part: raise scenario.min_class_size",
     ),
     "tasks without a number": (
         lambda: tiny_stream(SINGLE, classes_per_task=None),
         SpecError,
-        "scenario.classes_per_task = none: expected scenario.n_tasks to say over how many tasks",
+        "scenario.classes_per_task = none requires scenario.n_tasks",
     ),
     "more tasks than classes": (
         lambda: tiny_stream(SINGLE, classes_per_task=None, n_tasks=7),
         SpecError,
-        "scenario.n_tasks = 7: 6 classes form at most 6 tasks",
+        "scenario.n_tasks = 7, but 6 classes form at most 6 tasks",
     ),
     "accuracy of label sets": (
         lambda: multi(SEVERAL, performance="micro"),
         SpecError,
-        "scenario.performance = micro: labels are multi; expected micro, macro for single labels; average-precision, roc-auc, hits for",
+        "scenario.performance = micro does not apply to multi labels; expected micro, macro for single labels; "
+        "average-precision, roc-auc, hits for",
     ),
     "average precision of single labels": (
         lambda: tiny_stream(SINGLE, performance="average-precision"),
         SpecError,
-        "scenario.performance = average-precision: labels are single; expected micro, macro for single labels",
+        "scenario.performance = average-precision does not apply to single labels; expected micro, macro for single labels",
     ),
     "real targets balanced by class": (
         lambda: multi(SEVERAL, labels="real", performance="negative-mae", training={"class_balanced": True}),
         SpecError,
-        "training.class_balanced = true: real targets have no classes to balance",
+        "training.class_balanced = true, but real targets have no classes to balance",
     ),
     "real targets of a dataset with label sets": (
         lambda: multi(SEVERAL, labels="real", performance="negative-mae"),
@@ -598,9 +599,9 @@ REFUSED: dict[str, tuple[Callable[[], TaskStream], type[CglsuiteError], str]] = 
     "bins that do not ascend": (
         lambda: time_il(SINGLE, task_bins=(2004, 2002)),
         SpecError,
-        r"scenario.task_bins = \(2004, 2002\): expected ascending numbers without repetition",
+        r"scenario.task_bins = \(2004, 2002\); expected strictly ascending numbers",
     ),
-    "bins that repeat": (lambda: time_il(SINGLE, task_bins=(2002, 2002)), SpecError, "expected ascending numbers without repetition"),
+    "bins that repeat": (lambda: time_il(SINGLE, task_bins=(2002, 2002)), SpecError, "expected strictly ascending numbers"),
     "no class per task": (
         lambda: tiny_stream(SINGLE, classes_per_task=0),
         SpecError,

@@ -215,7 +215,7 @@ def test_errors_when_building(data: NodeData) -> None:
         tiny_stream(data, class_order="9,1,2,3,4,5")
     with pytest.raises(SpecError, match=r"scenario\.n_tasks = 4"):
         tiny_stream(data, n_tasks=4)
-    with pytest.raises(DataError, match="class 0 has 10 items, too few to split"):
+    with pytest.raises(DataError, match="class 0 has 10 items, too few for a "):
         tiny_stream(data, split_ratio=(0.05, 0.05, 0.9))
 
 

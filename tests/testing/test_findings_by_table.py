@@ -92,7 +92,7 @@ def test_an_error_of_foreign_code_is_told_with_its_type_and_place() -> None:
     found = performed("c", raising(ZeroDivisionError("division by zero")))
     line = raising.__code__.co_firstlineno + 3
     assert found.message == f"ZeroDivisionError: division by zero (at {__file__}:{line} in action)"
-    assert found.fix == "repair what the error names"
+    assert found.fix == "fix the error"
     assert error_text(UsageError("plain")) == "plain"
 
 

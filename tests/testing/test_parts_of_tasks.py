@@ -37,7 +37,7 @@ class Members:
         (0, {"train": []}, "task 1 of 2 has no train items"),
         (1, {"test": []}, "task 2 of 2 has no test items"),
         (0, {"validation": [1]}, "parts of task 1 overlap"),
-        (1, {"test": [5, 4]}, "parts of task 2 overlap"),
+        (1, {"test": [5, 4]}, "the parts of task 2 overlap"),
         (0, {"test": [3, 3]}, "parts of task 1 overlap"),
         (1, {"test": [5, 0, 1]}, "2 test items of task 2 are training items of another task"),
         (0, {"test": [4]}, "1 test items of task 1 are training items of another task"),
@@ -61,6 +61,6 @@ def test_sound_parts(shared: list[int]) -> None:
 def test_a_class_of_two_tasks_is_a_fault_where_tasks_are_classes() -> None:
     """In domain-IL every task has all classes."""
     overlapping: Any = ([0, 1], [1, 2])
-    with pytest.raises(CheckFailed, match=r"class 1 is in 2 tasks \(1, 2\); expected every class in one task under class-il"):
+    with pytest.raises(CheckFailed, match=r"class 1 is in 2 tasks \(1, 2\); expected every class in a single task for class-il"):
         _parts(Members(SOUND, "class-il", overlapping))  # type: ignore[arg-type]
     _parts(Members(SOUND, "domain-il", overlapping))  # type: ignore[arg-type]

@@ -43,7 +43,7 @@ class Hashed(Method):
     """Draws its weights by the hash of a name."""
 
     def setup(self) -> None:
-        """Python's hash differs from process to process."""
+        """Python's hash differs between processes."""
         generator = torch.Generator().manual_seed(hash("my method") % 1000)
         with torch.no_grad():
             for p in self.model.parameters():

@@ -1,6 +1,6 @@
-"""Read a folder of CSV tables into arrays: cells are read as text and typed afterwards, so that ids and class names are unchanged.
+"""Read a folder of CSV tables into arrays. Cells are read as text and converted later, so ids and class names are preserved.
 
-Only an empty field is a missing value. ``NA``, ``null`` and ``nan`` are ordinary words.
+Only empty fields are missing values. ``NA``, ``null`` and ``nan`` are ordinary words.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ _WEIGHTS = ("edge_weight", "weight")
 
 @dataclass(frozen=True)
 class Table:
-    """A table's columns by name, as text without surrounding space, and the line of each row."""
+    """A table's columns by name, as text without surrounding whitespace, and the line number of each row."""
 
     path: Path
     columns: dict[str, list[str]]
     lines: list[int]
 
     def place(self, row: int, column: str) -> str:
-        """Return the location of a cell for error messages."""
+        """Describe the location of a cell for error messages."""
         return f"{self.path}, row {self.lines[row]}, column {column!r}"
 
     def without(self, names: Collection[str]) -> Table:
@@ -52,7 +52,7 @@ class Table:
 
 
 def read_folder(path: Path, options: FileOptions, known: Mapping[str, str]) -> dict[str, Any]:
-    """The arrays in ``nodes.csv``, a row per node, with ``edges.csv`` or ``links.csv`` (``source``, ``target``), and ``graphs.csv``.
+    """Read the arrays from ``nodes.csv`` (one row per node), ``edges.csv`` or ``links.csv`` (``source``, ``target``), and ``graphs.csv``.
 
     Args:
         known: maps column names to array names, such as ``train_mask`` to ``train``.
@@ -73,7 +73,10 @@ def read_folder(path: Path, options: FileOptions, known: Mapping[str, str]) -> d
     edges = {"edge_index": ends, **_of_edges(joined, graphs.is_file())}
     if graphs.is_file():
         if "graph" not in nodes.columns:
-            raise DataError(f"{nodes.path}: expected a column graph with the row in graphs.csv (from 0) of each node's graph")
+            raise DataError(
+                f"{nodes.path}: column 'graph' is missing; it must contain the row number in graphs.csv, counted from 0, of each "
+                "node's graph"
+            )
         of_nodes = {**_of_nodes(nodes.without(("graph",)), known), "graph": _whole(nodes, "graph")}
         return {**_of_items(_table(graphs), options, known), **of_nodes, **edges}
     return {**_of_items(nodes, options, known, features=True), **edges}
@@ -91,10 +94,10 @@ def _table(path: Path) -> Table:
     rows = _rows(path, text)
     header = next(rows, None)
     if header is None:
-        raise DataError(f"{path} is not a CSV table with a header: it is empty")
+        raise DataError(f"{path} is empty; expected a CSV table with a header")
     _, names = header
     if repeated := sorted({name for name in names if names.count(name) > 1 and name}):
-        raise DataError(f"{path}: the header contains the column {repeated[0]!r} twice; expected unique names")
+        raise DataError(f"{path}: the header contains {repeated[0]!r} more than once; expected unique column names")
     lines, cells = [], []
     for line, row in rows:
         if len(row) != len(names):
@@ -115,7 +118,7 @@ def _table(path: Path) -> Table:
 
 
 def _rows(path: Path, text: str) -> Iterator[tuple[int, list[str]]]:
-    """The non-empty rows, each with the line on which it ends."""
+    """Yield the non-empty rows, each with the number of the line on which it ends."""
     first = text.partition("\n")[0]
     delimiter = max(_DELIMITERS, key=first.count)  # of equals the first
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, skipinitialspace=True, strict=True)
@@ -124,28 +127,28 @@ def _rows(path: Path, text: str) -> Iterator[tuple[int, list[str]]]:
             if row and (len(row) > 1 or row[0].strip()):
                 yield reader.line_num, [cell.strip() for cell in row]
     except csv.Error as error:
-        raise DataError(f"{path}, row {reader.line_num}: it is not valid CSV ({error})") from error
+        raise DataError(f"{path}, row {reader.line_num} is not valid CSV ({error})") from error
 
 
 # --- resolving edges to nodes -------------------------------------------------------------------------------------------------------
 
 
 def _ids(nodes: Table, options: FileOptions) -> str | None:
-    """The column with node ids; ``None`` if edges refer to row numbers."""
+    """Return the name of the column with node ids, or ``None`` if edges refer to row numbers."""
     name = options.id
     if name is not None and name != NONE and name not in nodes.columns:
         close = nearest(name, nodes.columns, 1)
         hint = f"; did you mean {close[0]!r}?" if close else ""
-        raise DataError(f"{nodes.path}: id = {name!r}, but the columns are {', '.join(nodes.columns)}{hint}")
+        raise DataError(f"{nodes.path}: id = {name!r} is not a column; the columns are {', '.join(nodes.columns)}{hint}")
     if name == NONE:
         return None
     return name or ("id" if "id" in nodes.columns else None)
 
 
 def _ends(table: Table, nodes: Table, ids: str | None, *, rows_are_nodes: bool) -> Array:
-    """int64 [2, E]: the rows of the nodes at the ends of edges."""
+    """Return the row numbers of each edge's source and target nodes: int64 [2, E]."""
     if missing := [column for column in ("source", "target") if column not in table.columns]:
-        raise DataError(f"{table.path} has the columns {', '.join(table.columns)}; expected source and target ({missing[0]} is missing)")
+        raise DataError(f"{table.path} has no column {missing[0]!r}; it has {', '.join(table.columns)}, but source and target are required")
     ends = [table.columns["source"], table.columns["target"]]
     if ids is None:
         if not rows_are_nodes:
@@ -153,7 +156,7 @@ def _ends(table: Table, nodes: Table, ids: str | None, *, rows_are_nodes: bool) 
         for column, cells in zip(("source", "target"), ends, strict=True):
             if (wrong := next((row for row, cell in enumerate(cells) if not _INTEGER.fullmatch(cell)), None)) is not None:
                 raise DataError(
-                    f"{table.place(wrong, column)}: {quoted(cells[wrong])} is not a row number, and {nodes.path.name} has no column id"
+                    f"{table.place(wrong, column)}: {quoted(cells[wrong])} is not a row number, and {nodes.path.name} has no 'id' column"
                 )
         return np.array(ends, dtype=np.int64).reshape(2, -1)
     row_of: dict[str, int] = {}
@@ -177,8 +180,9 @@ def _refuse_hidden_ids(nodes: Table, given: set[str]) -> None:
         distinct = {_WHOLE.sub("", cell) for cell in cells}  # pandas writes 7 as 7.0 where a neighbour is missing
         if len(cells) > _FEW and ends and len(distinct) == len(cells) and ends <= distinct:
             raise DataError(
-                f"{nodes.path}: column {name!r} holds every end of an edge exactly once, so it may be the id of the nodes: say "
-                f"id = {name} (or rename the column id), or id = {NONE} if edges name rows, counted from 0, and it is a feature "
+                f"{nodes.path}: the values of column {name!r} are unique and include the ends of all edges, so it may contain the "
+                "node ids. If it "
+                f"does, set id = {name} or rename the column to id. If it is a feature and edges refer to row numbers, set id = {NONE} "
                 f"(--data-option NAME.id={name}, [data_options.NAME] in a campaign, or an argument of cglsuite.run)"
             )
 
@@ -187,12 +191,14 @@ def _refuse_hidden_ids(nodes: Table, given: set[str]) -> None:
 
 
 def _of_items(table: Table, options: FileOptions, known: Mapping[str, str], *, features: bool = False) -> dict[str, Any]:
-    """The columns of an item table: ``y`` or ``y_*``, ``split`` or masks, ``time``; the others are node features or attributes."""
+    """Interpret an item table's columns: ``y`` or ``y_*``, ``split`` or masks, and ``time``. Others are node features or attributes."""
     out: dict[str, Any] = {}
     rest: list[str] = []
     labels = [name for name in table.columns if name.startswith("y_")]
     if absent := [name for name in options.key_columns if name not in table.columns]:
-        raise DataError(f"{table.path}: keys = {options.keys}, but there is no column {absent[0]!r}; it has {', '.join(table.columns)}")
+        raise DataError(
+            f"{table.path}: keys = {options.keys} contains {absent[0]!r}, which is not a column; the columns are {', '.join(table.columns)}"
+        )
     for name in table.columns:
         array = known.get(name, name)
         if name in labels or name == "split":
@@ -213,7 +219,9 @@ def _of_items(table: Table, options: FileOptions, known: Mapping[str, str], *, f
             )
     if labels:
         if "y" in out:
-            raise DataError(f"{table.path} has y and y_... columns; expected y (one class per row) or y_... (one column per label)")
+            raise DataError(
+                f"{table.path} has both a y column and y_* columns; expected either y (one class per row) or y_* (one column per label)"
+            )
         out["y"] = np.stack([_numbers(table, name, empty=True) for name in labels], axis=1)
     if "split" in table.columns:
         out |= _masks(table)
@@ -223,7 +231,7 @@ def _of_items(table: Table, options: FileOptions, known: Mapping[str, str], *, f
 
 
 def _of_nodes(nodes: Table, known: Mapping[str, str]) -> dict[str, Any]:
-    """Features of nodes that are no items, and so need no labels, times or splits."""
+    """Read the features of nodes that are not items and therefore have no labels, times or splits."""
     out: dict[str, Any] = {"n_nodes": np.array(len(nodes.lines))}
     features = []
     for name in nodes.columns:
@@ -237,7 +245,7 @@ def _of_nodes(nodes: Table, known: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _of_edges(table: Table, of_graphs: bool) -> dict[str, Any]:
-    """Further columns of ``edges.csv``: features of the edges of whole graphs, or the weights of the edges between nodes as items."""
+    """Read the other columns of ``edges.csv``: edge features if the items are whole graphs, or edge weights if the items are nodes."""
     names = [name for name in table.columns if name not in ("source", "target")]
     numeric = [name for name in names if all(map(_is_number, table.columns[name]))]
     weights = [name for name in _WEIGHTS if name in numeric][:1]
@@ -256,7 +264,7 @@ def _of_edges(table: Table, of_graphs: bool) -> dict[str, Any]:
 def _whole(table: Table, name: str) -> Array:
     cells = table.columns[name]
     if (wrong := next((row for row, cell in enumerate(cells) if not _INTEGER.fullmatch(cell)), None)) is not None:
-        raise DataError(f"{table.place(wrong, name)}: it holds {quoted(cells[wrong])}; expected a whole number")
+        raise DataError(f"{table.place(wrong, name)}: {quoted(cells[wrong])} is not a whole number")
     return np.array(cells, dtype=np.int64)
 
 
@@ -271,7 +279,7 @@ def _is_number(cell: str) -> bool:
 
 
 def _numbers(table: Table, name: str, *, empty: bool = False) -> Array:
-    """A column of numbers or truth values as float64; empty cells become NaN where allowed."""
+    """Convert a column of numbers or truth values to float64. Empty cells become NaN where allowed."""
     cells = table.columns[name]
     try:
         if _NUMERIC.issuperset("".join(cells)) and not (empty and "" in cells):
@@ -292,12 +300,12 @@ def _numbers(table: Table, name: str, *, empty: bool = False) -> Array:
                 if not cell
                 else f"expected numbers{comma}: {date}encode the column, name it in the option keys, or leave it out"
             )
-            raise DataError(f"{table.place(row, name)}: it {f'holds {quoted(cell)}' if cell else 'is empty'}; {expected}")
+            raise DataError(f"{table.place(row, name)}: {f'{quoted(cell)} is not a number' if cell else 'the cell is empty'}; {expected}")
     return values
 
 
 def _labels(table: Table, name: str, options: FileOptions) -> Array:
-    """Labels as numbers if all are numeric, else as words (such as ``007`` or ``1e2``). An empty cell is no label."""
+    """Convert labels to numbers if all are numeric, and otherwise to words (such as ``007`` or ``1e2``). An empty cell means no label."""
     cells = table.columns[name]
     labels = [cell for cell in cells if cell]
     if labels and all(cell.lower() in _TRUTH for cell in labels):
@@ -321,12 +329,14 @@ def _times(table: Table, name: str) -> Array:
     if any(whole):
         wrong = whole.index(None)
         what = f"it holds {quoted(cells[wrong])}" if cells[wrong] else "it is empty"
-        raise DataError(f"{table.place(wrong, name)}: {what}; every item needs a time, all of them ISO dates, or all of them whole numbers")
+        raise DataError(
+            f"{table.place(wrong, name)}: {what}; every item needs a time, and times must be either all ISO dates or all whole numbers"
+        )
     return parsed_times(cells, lambda row: table.place(row, name))
 
 
 def _attribute(table: Table, name: str) -> Array:
-    """An attribute column of links or graphs: whole numbers, numbers, or words."""
+    """Convert an attribute column of links or graphs to whole numbers, other numbers, or words."""
     cells = table.columns[name]
     if all(map(_INTEGER.fullmatch, cells)):
         return np.array(cells, dtype=np.int64)
@@ -334,10 +344,10 @@ def _attribute(table: Table, name: str) -> Array:
 
 
 def _codes(table: Table, name: str) -> Array:
-    """Integer codes (int64): whole numbers unchanged, words as positions in their sorted list."""
+    """Convert a column to integer codes (int64). Whole numbers are unchanged, and words become their positions in sorted order."""
     cells = table.columns[name]
     if "" in cells:
-        raise DataError(f"{table.place(cells.index(''), name)}: it is empty; every row needs a value")
+        raise DataError(f"{table.place(cells.index(''), name)}: the cell is empty; every row needs a value")
     if all(map(_INTEGER.fullmatch, cells)):
         return np.array(cells, dtype=np.int64)
     return np.asarray(np.unique(np.array(cells, dtype=np.str_), return_inverse=True)[1], dtype=np.int64)
@@ -347,7 +357,7 @@ def _mask(table: Table, name: str) -> Array:
     words = {**_TRUTH, "1": True, "0": False, "1.0": True, "0.0": False}
     cells = table.columns[name]
     if (wrong := next((row for row, cell in enumerate(cells) if cell.lower() not in words), None)) is not None:
-        raise DataError(f"{table.place(wrong, name)}: it holds {quoted(cells[wrong])}; expected true or false, 1 or 0")
+        raise DataError(f"{table.place(wrong, name)}: {quoted(cells[wrong])} is not a truth value; expected true, false, 1 or 0")
     return np.array([words[cell.lower()] for cell in cells], dtype=np.bool_)
 
 
@@ -357,5 +367,5 @@ def _masks(table: Table) -> dict[str, Array]:
     words = [same.get(cell.lower(), cell.lower()) for cell in table.columns["split"]]
     if (wrong := next((row for row, word in enumerate(words) if word not in (*parts, "")), None)) is not None:
         cell = table.columns["split"][wrong]
-        raise DataError(f"{table.place(wrong, 'split')}: it holds {quoted(cell)}; expected {', '.join(parts)} or nothing")
+        raise DataError(f"{table.place(wrong, 'split')}: {quoted(cell)} is not a valid part; expected {', '.join(parts)}, or an empty cell")
     return {part: np.array([word == part for word in words], dtype=np.bool_) for part in parts if part in words}

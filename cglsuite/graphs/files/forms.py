@@ -1,4 +1,4 @@
-"""Interpret the arrays of a data file as nodes, links or whole graphs with labels, splits and attributes, validating each."""
+"""Validate the arrays of a data file and interpret them as nodes, links or whole graphs with labels, splits and attributes."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Form:
         level: ``NC``, ``LC``, ``LP``, ``GC`` or ``GR``.
         labels: ``single``, ``multi`` or ``real``.
         n_nodes: number of nodes N.
-        x: [N, F], NumPy or SciPy CSR; ``None`` if the nodes of links have no features.
+        x: [N, F], NumPy or SciPy CSR; ``None`` for links between nodes without features.
         edges: int64 [2, E], or [2, M] for links.
         y: int64 [M] (-1 = no label), bool [M, C], or float32 [M, C]; ``None`` for links to be predicted.
         graph: int64 [N], each node's graph; ``None`` unless the items are whole graphs.
@@ -39,9 +39,9 @@ class Form:
         keys: additional int64 [M] attributes by name.
         ignored: names of arrays that were not used.
         known: bool [M, C], which labels of a multi-label link or graph are known; ``None`` if all are.
-        base_edges: int64 [2, B], edges in addition to the links that are items. node_types: int64 [N], only for links.
+        base_edges: int64 [2, B], edges that are not items, in addition to the links. node_types: int64 [N], only for links.
         edge_attr: float32 [E, D], edge features of whole graphs. edge_weight: float32 [E], edge weights if the items are nodes.
-        classes: names of the classes if the file does not number them.
+        classes: class names, if the file uses names instead of numbers.
         time_unit: the unit of ``keys["time"]``; empty if times are plain numbers.
         declared_classes: number of outputs C if the file specifies it.
     """
@@ -93,12 +93,15 @@ def form_of_arrays(path: Path, given: Mapping[str, Any], options: FileOptions = 
         given = arrays | {name: None for name in given if name not in arrays and name != "node_type"}
     of_links, of_graphs = "links" in arrays, "graph" in arrays
     if of_links and of_graphs:
-        raise DataError(f"{path} has links and graph; expected links (items are pairs of nodes) or graph (items are whole graphs)")
+        raise DataError(
+            f"{path} contains both 'links' and 'graph'; expected either 'links' (items are pairs of nodes) or 'graph' (items are "
+            "whole graphs)"
+        )
     need = ("links",) if of_links else ("x", "edge_index", "y")
     if missing := [name for name in need if name not in arrays]:
         there = ", ".join(sorted(arrays)) or "nothing"
         raise DataError(
-            f"{path} has no array {missing[0]!r}; it has {there}. Expected x [N, F], edge_index [2, E] and y [N] for nodes, "
+            f"{path} has no array {missing[0]!r}; it has {there}; expected x [N, F], edge_index [2, E] and y [N] for nodes, "
             "links [2, M] for links, or x, edge_index, graph [N] and y [n] for whole graphs"
         )
     edges = _edges(path, "links" if of_links else "edge_index", arrays["links" if of_links else "edge_index"])
@@ -147,7 +150,7 @@ def _node_count(path: Path, arrays: Mapping[str, Any], edges: Array) -> int:
             raise DataError(f"{path}: x has shape {list(arrays['x'].shape)}; expected [N, F], one row per node")
         rows = int(arrays["x"].shape[0])
         if "n_nodes" in arrays and (given := _count(path, "n_nodes", arrays["n_nodes"])) != rows:
-            raise DataError(f"{path}: n_nodes is {given}, but x has {rows} rows; expected one row per node: remove n_nodes, or correct x")
+            raise DataError(f"{path}: n_nodes is {given}, but x has {rows} rows; expected one row per node: remove n_nodes, or fix x")
         return rows
     return _count(path, "n_nodes", arrays["n_nodes"]) if "n_nodes" in arrays else least
 
@@ -156,7 +159,7 @@ def _count(path: Path, name: str, given: Any) -> int:
     array = np.asarray(given)
     try:
         if array.size != 1 or array.dtype.kind not in "iuf":
-            raise ValueError("expected one whole number")
+            raise ValueError("expected a single whole number")
         return whole_number(array.reshape(-1)[0].item(), minimum=0)
     except ValueError as error:
         shown = repr(array.reshape(-1)[0].item()) if array.size == 1 else f"{array.dtype} {list(array.shape)}"
@@ -176,12 +179,16 @@ def _edge_features(path: Path, given: Any, n_edges: int) -> Array:
     array = np.asarray(given)
     array = array[:, None] if array.ndim == 1 else array
     if array.ndim != 2 or len(array) != n_edges or array.dtype.kind not in "biuf":
-        raise DataError(f"{path}: edge_attr is {array.dtype} {list(array.shape)}; expected numbers [{n_edges}, D], one row per edge")
+        raise DataError(
+            f"{path}: edge_attr is {array.dtype} {list(array.shape)}; expected a numeric array [{n_edges}, D], one row per edge"
+        )
     with np.errstate(over="ignore"):
         narrow = np.ascontiguousarray(array, dtype=np.float32)
     if not np.isfinite(narrow).all():
         row = int(np.flatnonzero(~np.isfinite(narrow).all(axis=1))[0])
-        raise DataError(f"{path}: edge_attr of edge {row} is {array[row][~np.isfinite(narrow[row])][0]}; expected finite float32 values")
+        raise DataError(
+            f"{path}: edge_attr of edge {row} contains {array[row][~np.isfinite(narrow[row])][0]}; expected finite float32 values"
+        )
     return narrow
 
 
@@ -201,14 +208,14 @@ def _edges(path: Path, name: str, given: Any) -> Array:
     array = np.asarray(given.toarray() if hasattr(given, "toarray") else given)
     if array.ndim != 2 or array.shape[0] != 2:
         hint = f"; give {name}.T" if array.ndim == 2 and array.shape[1] == 2 else ""
-        raise DataError(f"{path}: {name} has shape {list(array.shape)}; expected [2, E], sources above targets{hint}")
+        raise DataError(f"{path}: {name} has shape {list(array.shape)}; expected [2, E], with sources in row 0 and targets in row 1{hint}")
     return _whole(path, name, array)
 
 
 def _check_range(path: Path, edges: Array, n_nodes: int) -> None:
     if edges.size and (edges.min() < 0 or edges.max() >= n_nodes):
         hint = " (counted from 1? subtract 1)" if edges.min() == 1 and edges.max() == n_nodes else ""
-        raise DataError(f"{path}: edges join nodes {edges.min()} to {edges.max()}; expected 0 to {n_nodes - 1}, the rows of x{hint}")
+        raise DataError(f"{path}: edges refer to nodes {edges.min()} to {edges.max()}; expected 0 to {n_nodes - 1}, the rows of x{hint}")
 
 
 def _graphs(path: Path, given: Any, edges: Array, n_nodes: int) -> Array:
@@ -216,7 +223,10 @@ def _graphs(path: Path, given: Any, edges: Array, n_nodes: int) -> Array:
     if len(graph) != n_nodes:
         raise DataError(f"{path}: graph has {len(graph)} entries; expected one per node, {n_nodes}")
     if n_nodes and (graph[0] != 0 or (np.diff(graph) < 0).any() or (np.diff(graph) > 1).any()):
-        raise DataError(f"{path}: graph must number the graphs 0, 0, 1, 1, 1, 2, ... with the nodes of each together")
+        raise DataError(
+            f"{path}: expected graph to number the graphs consecutively from 0, as in 0, 0, 1, 1, 1, 2, ..., so that each graph's "
+            "nodes are contiguous"
+        )
     if edges.size and (graph[edges[0]] != graph[edges[1]]).any():
         position = int(np.flatnonzero(graph[edges[0]] != graph[edges[1]])[0])
         raise DataError(f"{path}: edge {position} connects nodes of two different graphs")
@@ -228,9 +238,9 @@ def _features(path: Path, given: Any, n_nodes: int) -> Any:
 
     x = given if scipy.sparse.issparse(given) else np.asarray(given)
     if x.shape[1] == 0:
-        raise DataError(f"{path}: x has no columns; expected at least one feature, such as numpy.ones((N, 1)), or no x for links")
+        raise DataError(f"{path}: x has no columns; expected at least one feature, such as numpy.ones((N, 1)); for links, x can be omitted")
     if x.dtype.kind not in "biuf":
-        raise DataError(f"{path}: x has type {x.dtype}; expected numbers")
+        raise DataError(f"{path}: x has dtype {x.dtype}; expected a numeric array")
     if x.dtype.kind == "f" and not scipy.sparse.issparse(x):
         x = x + np.zeros((), x.dtype)  # -0.0 is 0.0, as in a sparse matrix
     values: Any = x.data if scipy.sparse.issparse(x) else x
@@ -242,7 +252,9 @@ def _features(path: Path, given: Any, n_nodes: int) -> Any:
         raise DataError(f"{path}: the largest value in x is {largest:g}, which float32 cannot distinguish from 0; scale the features")
     if values.dtype.kind == "f" and not np.isfinite(values).all():
         row = "" if scipy.sparse.issparse(x) else f", the first at node {int(np.flatnonzero(~np.isfinite(x).all(axis=1))[0])}"
-        raise DataError(f"{path}: x contains {int((~np.isfinite(values)).sum())} NaN or infinite values{row}; impute them first")
+        raise DataError(
+            f"{path}: x contains {int((~np.isfinite(values)).sum())} NaN or infinite values{row}; impute them before saving the file"
+        )
     return x
 
 
@@ -251,7 +263,7 @@ def _split(path: Path, arrays: Mapping[str, Any], items: int) -> Array | None:
     if not given:
         return None
     if missing := [name for name in MASKS if name not in given]:
-        raise DataError(f"{path} has {' and '.join(given)} but no {missing[0]}: expected all of {', '.join(MASKS)}, or none")
+        raise DataError(f"{path} has {' and '.join(given)} but no {missing[0]}; expected either all of {', '.join(MASKS)} or none of them")
     split = np.full(items, -1, dtype=np.int8)
     for part, name in enumerate(MASKS):
         mask = _mask(path, name, np.asarray(arrays[name]), items)
@@ -272,11 +284,11 @@ def _mask(path: Path, name: str, given: Array, items: int) -> Array:
         mask = np.zeros(items, dtype=np.bool_)
         mask[given] = True
         return mask
-    raise DataError(f"{path}: {name} is {given.dtype} {list(given.shape)}; expected a mask bool [{items}], or positions below {items}")
+    raise DataError(f"{path}: {name} is {given.dtype} {list(given.shape)}; expected a bool mask [{items}], or item positions below {items}")
 
 
 def _keys(path: Path, arrays: Mapping[str, Any], items: int, unit: str | None) -> tuple[dict[str, Array], tuple[str, ...], str]:
-    """Integer attributes, one per item, by which a stream can be cut into tasks; includes ``time`` with its unit."""
+    """Collect the integer attributes (one value per item) by which a stream can be divided into tasks, including ``time`` with its unit."""
     keys, ignored, time_unit = {}, [], ""
     for name in sorted(arrays):
         values: Array = np.asarray(arrays[name]) if not hasattr(arrays[name], "tocsr") else np.empty(0)
@@ -301,7 +313,7 @@ def _keys(path: Path, arrays: Mapping[str, Any], items: int, unit: str | None) -
         else:
             ignored.append(name)
     if unit is not None and not time_unit:
-        raise DataError(f"{path}: time_unit = {unit} rounds dates and times, but there is no array time: leave the option out")
+        raise DataError(f"{path}: time_unit = {unit} requires an array 'time' with dates, but the file has none; remove the option")
     return keys, tuple(ignored), time_unit
 
 
@@ -313,5 +325,5 @@ def _is_whole(values: Array) -> bool:
 
 def _whole(path: Path, name: str, array: Array) -> Array:
     if array.dtype.kind not in "iuf" or not _is_whole(array):
-        raise DataError(f"{path}: {name} has type {array.dtype}; expected whole numbers")
+        raise DataError(f"{path}: {name} has dtype {array.dtype}; expected whole numbers")
     return np.ascontiguousarray(array.astype(np.int64))

@@ -1,4 +1,4 @@
-"""Data files named by the user: the spec of each for the catalogue, and the file that a cell refers to. Does not import torch."""
+"""Data files specified by the user: their catalogue specs, and the lookup of the file that a cell refers to. Does not import torch."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ READER = 4
 
 
 def content_of(path: Path) -> str:
-    """Return the SHA-256 hash (hex) of a data file, or of the names and hashes of a folder's files. Cached until a file changes.
+    """Return the SHA-256 hash (hex) of a data file, or of the file names and hashes in a data folder. Cached until a file changes.
 
     Raises:
         DataError: the file cannot be read.
@@ -50,27 +50,30 @@ def file_with_content(content: str) -> Path:
     """Return the user's data file whose :func:`content_of` is ``content``.
 
     Raises:
-        DataError: no file has this content. It changed after it was named, or was not named in this process.
+        DataError: no file has this content, because the file has changed since it was specified or was not specified in this process.
     """
     files = data_files()
     for path in files:
         if path.exists() and content_of(path) == content:
             return path
     there = ", ".join(map(str, files)) or "none"
-    raise DataError(f"no data file passed with --data has SHA-256 {content[:12]}...: the files are {there}. Has the file changed since?")
+    raise DataError(
+        f"none of the data files passed with --data ({there}) has SHA-256 {content[:12]}...; the file may have changed since it was passed"
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
 class FileDatasetSpec(DatasetSpec):
-    """The data set in a file, with facts about it.
+    """The catalogue spec of a data set in a user's file, with facts about its contents.
 
     Attributes:
-        facts: (name, value) pairs of text. warnings: what a user should know before trusting a result.
+        facts: (name, value) pairs of strings. warnings: what a user should know before trusting a result.
         weights: the smallest and largest edge weight if the items are nodes; ``None`` if edges have no weights.
         edge_features: number of features per edge. links: number of links that are items.
         absent_pairs: number of node pairs without a link; ``None`` unless the task is link prediction.
         binary: whether links or graphs have two classes, which ``labels = multi`` treats as a single binary label.
-        distinct: number of distinct values by attribute. deciles: of these values, the least of each tenth of the items.
+        distinct: number of distinct values of each attribute. deciles: the nine deciles of each attribute over the items, without
+            duplicates.
     """
 
     facts: tuple[tuple[str, str], ...] = ()
@@ -86,17 +89,17 @@ class FileDatasetSpec(DatasetSpec):
 
 
 def data_spec(path: Path) -> FileDatasetSpec:
-    """Return the spec of a data file. The data set is named after the file, and its content and options are part of every key.
+    """Return the spec of a data file. The data set is named after the file, and the file's content and options are part of every key.
 
     Raises:
         DataError: the file cannot be read, or its arrays are inconsistent.
-        UsageError: one of its options is unknown.
+        UsageError: an option is unknown.
     """
     return _spec(path, content_of(path), options_of(path))
 
 
 def cell_warnings(spec: DatasetSpec, *, weighted: bool = False) -> list[str]:
-    """Warnings for users of a data set; ``weighted``: its edge weights are used."""
+    """Return the warnings about a data set; ``weighted`` tells whether its edge weights are used."""
     if not isinstance(spec, FileDatasetSpec):
         return []
     unused = spec.weights is not None and not weighted
@@ -104,7 +107,7 @@ def cell_warnings(spec: DatasetSpec, *, weighted: bool = False) -> list[str]:
 
 
 def data_warnings(specs: Iterable[DatasetSpec]) -> list[str]:
-    """Warnings for users of these data sets, as lines that begin with the file's name."""
+    """Return the warnings about these data sets, one per line, each starting with the file's name."""
     return [f"{spec.summary.partition(':')[0]}: {text}" for spec in specs for text in cell_warnings(spec)]
 
 

@@ -1,4 +1,4 @@
-"""Read the labels of a data file: classes, label sets or real targets, and missing labels. Ambiguous labels raise an error."""
+"""Interpret the labels of a data file as classes, label sets or regression targets. Ambiguous labels raise an error."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Labels:
         kind: ``single``, ``multi`` or ``real``.
         y: int64 [M] (-1 = no label), bool [M, C], or float32 [M, C].
         known: bool [M, C], which labels of a multi-label item are known; ``None`` if all are.
-        classes: the class names in the file, ordered by class number; () if the file already numbers the classes.
+        classes: the class names in the file, ordered by class number; () if the file uses class numbers.
     """
 
     kind: str
@@ -58,41 +58,43 @@ class _Given:
 def read_labels(
     where: str, name: str, given: Any, items: int, of: Items, options: FileOptions, known: Any = None, n_classes: int | None = None
 ) -> Labels:
-    """Read the labels ``y`` of a file.
+    """Interpret the labels ``y`` of a file.
 
     Args:
-        where: prefix of error messages. name: the data set's name, used to suggest options.
+        where: prefix for error messages. name: the data set's name, used to suggest options.
         given: [M], [M, 1] or [M, L]: numbers, truth values or words. An empty word or NaN means no label.
         items: number of items M.
         known: bool, shaped like ``y``, if the file marks the known labels. n_classes: number of outputs if the file specifies it.
 
     Raises:
-        DataError: the labels match none of the kinds, or more than one.
+        DataError: the labels match no kind, or more than one.
     """
     y = np.asarray(given)
     if y.ndim == 2 and y.shape[1] == 1:
         y = y[:, 0]
     if y.ndim not in (1, 2) or len(y) != items:
-        raise DataError(f"{where}: y has shape {list(y.shape)}; expected [{items}] (a class each) or [{items}, L] (labels each)")
+        raise DataError(
+            f"{where}: y has shape {list(y.shape)}; expected [{items}] (one class per item) or [{items}, L] (L labels per item)"
+        )
     if y.dtype.kind not in "biufU":
-        raise DataError(f"{where}: y has type {y.dtype}; expected whole numbers from 0, -1 where there is no label, or words")
+        raise DataError(f"{where}: y has dtype {y.dtype}; expected whole numbers from 0 (with -1 for no label), or class names")
     of_file = _Given(where, name, of, options, y, _missing(where, y, options, known), known is not None, n_classes)
     if not of_file.values.size:
         raise DataError(f"{where}: y has no labels: every entry is {'-1 or ' if options.unlabelled == '-1' else ''}empty or NaN")
     if y.dtype.kind == "f" and np.isinf(of_file.values).any():
-        raise DataError(f"{where}: y holds {of_file.values[np.isinf(of_file.values)][0]}; expected finite numbers")
+        raise DataError(f"{where}: y contains {of_file.values[np.isinf(of_file.values)][0]}; expected finite numbers")
     kind = options.labels or _kind(of_file)
     return {"single": _single, "multi": _multi, "real": _real}[kind](of_file)
 
 
 def _missing(where: str, y: Array, options: FileOptions, known: Any) -> Array:
-    """bool, shaped like ``y``: the labels that are unknown according to the file or the options."""
+    """Return a mask of the labels that are unknown according to the file or the options: bool, shaped like ``y``."""
     missing = y == "" if y.dtype.kind == "U" else np.isnan(y) if y.dtype.kind == "f" else np.zeros(y.shape, np.bool_)
     if known is not None:
         given = np.asarray(known)
         given = given.reshape(y.shape) if given.size == y.size else given
         if given.shape != y.shape or given.dtype != np.bool_:
-            raise DataError(f"{where}: known is {given.dtype} {list(given.shape)}; expected bool {list(y.shape)}, like y")
+            raise DataError(f"{where}: known is {given.dtype} {list(given.shape)}; expected bool {list(y.shape)}, the shape of y")
         missing = missing | ~given
     if options.unlabelled in (None, NONE):
         return np.asarray(missing)
@@ -101,11 +103,13 @@ def _missing(where: str, y: Array, options: FileOptions, known: Any) -> Array:
     try:
         return np.asarray(missing | (y == real_number(options.unlabelled)))
     except ValueError:
-        raise DataError(f"{where}: unlabelled = {quoted(options.unlabelled)}, but y holds numbers; expected a number or none") from None
+        raise DataError(
+            f"{where}: unlabelled = {quoted(options.unlabelled)}, but y contains numbers; expected a number or 'none'"
+        ) from None
 
 
 def _kind(given: _Given) -> str:
-    """Return the only kind that these labels can have."""
+    """Determine the kind of the labels. Raise an error if it is ambiguous."""
     values, graphs = given.values, given.of == "graphs"
     if values.dtype.kind == "U":
         return "single"
@@ -118,12 +122,14 @@ def _kind(given: _Given) -> str:
     if (values % 1 != 0).any():
         if not graphs:
             what = "class numbers" if given.y.ndim == 1 else "0 and 1"
-            raise DataError(f"{given.where}: y holds {values[values % 1 != 0][0]}; expected {what} (real targets are for whole graphs)")
+            raise DataError(
+                f"{given.where}: y contains {values[values % 1 != 0][0]}; expected {what} (only whole graphs can have real targets)"
+            )
         return "real"
     if given.y.ndim == 2:
         strange = values[~np.isin(values, (-1, 0, 1))]
         if strange.size and not graphs:
-            raise DataError(f"{given.where}: y holds {strange[0]}; expected 0 and 1 (real targets are for whole graphs)")
+            raise DataError(f"{given.where}: y contains {strange[0]}; expected 0 and 1 (only whole graphs can have real targets)")
         return "real" if strange.size else "multi"
     if not graphs or given.n_classes is not None:
         return "single"
@@ -131,7 +137,8 @@ def _kind(given: _Given) -> str:
     counts = len(distinct) > _MANY and len(distinct) > len(given.y) / 2
     if counts or (values.dtype.kind == "f" and not np.isin(distinct, (-1, 0, 1)).all()) or distinct[0] < -1 or _sparse(distinct):
         raise given.ask(
-            f"y holds {len(distinct)} whole numbers from {distinct[0]:g} to {distinct[-1]:g}, which may be classes or real targets",
+            f"y contains {len(distinct)} distinct whole numbers from {distinct[0]:g} to {distinct[-1]:g}, which could be classes or "
+            "real targets",
             "labels=single",
             "labels=real",
         )
@@ -145,13 +152,18 @@ def _sparse(distinct: Array) -> bool:
 def _single(given: _Given) -> Labels:
     if given.y.ndim == 2:
         if given.options.labels is None:
-            raise DataError(f"{given.where}: y holds words in {given.y.shape[1]} columns; expected one word per item, or 0 and 1 per label")
-        raise DataError(f"{given.where}: labels = single, but y has shape {list(given.y.shape)}; expected [{len(given.y)}], a class each")
+            raise DataError(
+                f"{given.where}: y contains words in {given.y.shape[1]} columns; expected one class name per item, or a column of "
+                "0 and 1 per label"
+            )
+        raise DataError(
+            f"{given.where}: labels = single, but y has shape {list(given.y.shape)}; expected [{len(given.y)}], one class per item"
+        )
     if given.values.dtype.kind == "U":
         return _numbered(given, given.missing)
     values = given.values
     if values.dtype.kind == "f" and ((wrong := (values % 1 != 0) | (np.abs(values) > 2**53)).any()):
-        raise DataError(f"{given.where}: y holds {values[wrong][0]}; expected class numbers (labels = single)")
+        raise DataError(f"{given.where}: y contains {values[wrong][0]}, which is not a class number (labels = single)")
     missing = given.missing
     if given.options.unlabelled is None and not given.declared and (values == -1).any():
         missing = missing | _minus_one(given, np.unique(values[values != -1]))
@@ -163,12 +175,12 @@ def _single(given: _Given) -> Labels:
         return _numbered(given, missing)
     if given.n_classes is None and _sparse(distinct):
         raise DataError(
-            f"{given.where}: y has {len(distinct)} classes with numbers up to {distinct[-1]}; expected numbers 0 to "
-            f"{len(distinct) - 1}: y = numpy.unique(y, return_inverse=True)[1], or {advice(given.name, 'labels=single')}"
+            f"{given.where}: y has {len(distinct)} classes with numbers up to {distinct[-1]}; expected numbers from 0 to "
+            f"{len(distinct) - 1}. Use y = numpy.unique(y, return_inverse=True)[1], or {advice(given.name, 'labels=single')}"
         )
     if given.n_classes is not None and distinct[-1] >= given.n_classes:
         raise DataError(
-            f"{given.where}: y holds class {distinct[-1]}; expected 0 to {given.n_classes - 1}, since n_classes is {given.n_classes}"
+            f"{given.where}: y contains class {distinct[-1]}; expected 0 to {given.n_classes - 1}, since n_classes is {given.n_classes}"
         )
     y = np.where(missing, -1, np.where(missing, 0, given.y).astype(np.int64))
     return Labels(kind="single", y=np.ascontiguousarray(y))
@@ -181,19 +193,21 @@ def _negative(given: _Given, value: Any) -> DataError:
 
 
 def _minus_one(given: _Given, others: Array) -> Array:
-    """Where -1 means "no label": if the other classes are 0, 1, 2 and so on, without a gap. Otherwise it may be a class."""
+    """Return a mask of the items without a label. -1 means "no label" if the other classes are 0, 1, 2, ... without gaps."""
     if not others.size:
         raise DataError(f"{given.where}: y has no labels: every entry is -1")
     if others[0] < -1:
         raise _negative(given, others[0])
     if len(others) < 3 or len(others) != others[-1] + 1:
         listed = ", ".join(f"{value:g}" for value in others[:4]) + (", ..." if len(others) > 4 else "")
-        raise given.ask(f"y holds -1, {listed}: -1 is a class, or it marks items without a label", "unlabelled=none", "unlabelled=-1")
+        raise given.ask(
+            f"y contains -1, {listed}, where -1 could be a class or mark items without a label", "unlabelled=none", "unlabelled=-1"
+        )
     return np.asarray(given.y == -1)
 
 
 def _numbered(given: _Given, missing: Array) -> Labels:
-    """Classes numbered by sorted names or values."""
+    """Number the classes in the sorted order of their names or values."""
     names, numbers = np.unique(given.y[~missing], return_inverse=True)
     y = np.full(len(given.y), -1, dtype=np.int64)
     y[~missing] = numbers
@@ -207,43 +221,46 @@ def _multi(given: _Given) -> Labels:
     values = given.values
     if values.dtype.kind == "U" or not np.isin(values, (-1, 0, 1)).all():
         strange = values[0] if values.dtype.kind == "U" else values[~np.isin(values, (0, 1))][0]
-        raise DataError(f"{given.where}: y holds {quoted(strange.item())}; expected 1 where an item has the label and 0 where it does not")
+        raise DataError(
+            f"{given.where}: y contains {quoted(strange.item())}; expected 1 for the labels that an item has and 0 for all others"
+        )
     if (values == -1).any():
         if given.options.unlabelled is None:
             false = "-1, 0 and 1: -1 may" if (values == 0).any() else "-1 and 1: write 0 for -1 where it is false; it may also"
-            raise given.ask(f"y holds {false} mark labels that are not known", "unlabelled=-1")
-        raise DataError(f"{given.where}: y holds -1 with unlabelled = {given.options.unlabelled}; expected 0 and 1 where labels are known")
+            raise given.ask(f"y contains {false} mark unknown labels", "unlabelled=-1")
+        raise DataError(f"{given.where}: y contains -1, but unlabelled = {given.options.unlabelled}; expected 0 or 1 for every known label")
     if given.n_classes is not None and given.n_classes != y.shape[1]:
-        raise DataError(f"{given.where}: y has {y.shape[1]} columns; expected one per label, n_classes = {given.n_classes}")
+        raise DataError(f"{given.where}: y has {y.shape[1]} columns; expected {given.n_classes}, one per label (n_classes)")
     if given.of == "nodes" and (partly := missing.any(axis=1) & ~missing.all(axis=1)).any():
         raise DataError(
-            f"{given.where}: node {int(np.flatnonzero(partly)[0])} has both unknown and known labels; expected all or none of a node's "
-            "labels to be known: remove the labels or nodes that are unknown"
+            f"{given.where}: node {int(np.flatnonzero(partly)[0])} has both known and unknown labels, but a node's labels must be "
+            "all known or "
+            "all unknown: remove the unknown labels or the nodes that have them"
         )
     if given.of == "nodes" and not (y == 1).any():
-        raise DataError(f"{given.where}: no node has a label: y is 0 everywhere; expected 1 where a node has a label")
+        raise DataError(f"{given.where}: y is 0 everywhere, so no node has a label; expected 1 for the labels that a node has")
     return Labels(kind="multi", y=np.ascontiguousarray((y == 1) & ~missing), known=None if given.of == "nodes" else ~missing)
 
 
 def _truth(given: _Given) -> Labels:
-    """One truth value per item: whether it has the second of two classes."""
+    """Convert two classes to one binary label per item: whether it has the second class."""
     classes = _single(replace(given, n_classes=None))
     if given.of == "nodes" or classes.y.max() > 1:
         what = f"y has {classes.y.max() + 1} classes" if classes.y.max() > 1 else "nodes have one class each"
         raise DataError(
-            f"{given.where}: labels = multi, but {what}; expected a column of 0 and 1 per label, or two classes of links or graphs"
+            f"{given.where}: labels = multi, but {what}; expected one column of 0 and 1 per label, or links or graphs with two classes"
         )
     return Labels(kind="multi", y=(classes.y == 1)[:, None], known=(classes.y >= 0)[:, None], classes=classes.classes)
 
 
 def _real(given: _Given) -> Labels:
     if given.of != "graphs":
-        raise DataError(f"{given.where}: labels = real, but items are {given.of}; expected whole graphs, the items that have real targets")
+        raise DataError(f"{given.where}: labels = real, but the items are {given.of}; only whole graphs can have real targets")
     if given.values.dtype.kind == "U":
-        raise DataError(f"{given.where}: labels = real, but y holds {quoted(str(given.values[0]))}; expected numbers")
+        raise DataError(f"{given.where}: labels = real, but y contains {quoted(str(given.values[0]))}; expected numbers")
     if given.missing.any():
         item = int(np.flatnonzero(given.missing.reshape(len(given.y), -1).any(axis=1))[0])
-        raise DataError(f"{given.where}: the target of graph {item} is unknown; remove such graphs")
+        raise DataError(f"{given.where}: graph {item} has no target; remove graphs without a target")
     y = given.y.reshape(len(given.y), -1).astype(np.float64)
     if (wrong := np.abs(y) > np.finfo(np.float32).max).any():
         raise DataError(f"{given.where}: y contains {y[wrong][0]:g}, which float32 cannot represent; scale the targets")

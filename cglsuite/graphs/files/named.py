@@ -1,4 +1,4 @@
-"""The user's data files and plugin files with their options, stored in environment variables so that child processes inherit them."""
+"""The user's data files, their options, and plugin files, stored in environment variables so that child processes inherit them."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ Options = Mapping[str, Mapping[str, Any]]
 
 
 def data_files() -> list[Path]:
-    """Return the absolute paths of the data files named by the user, without duplicates."""
+    """Return the absolute paths of the data files specified by the user, without duplicates."""
     return _named(DATA)
 
 
 def plugin_files() -> list[Path]:
-    """Return the absolute paths of the plugin files named by the user, without duplicates."""
+    """Return the absolute paths of the plugin files specified by the user, without duplicates."""
     return _named(PLUGINS)
 
 
@@ -35,14 +35,14 @@ def _named(variable: str) -> list[Path]:
 
 
 def name_of(path: Path) -> str:
-    """Return the data set's name, which is the normalised file name.
+    """Return the name of a file's data set, which is the normalised file name.
 
     Raises:
         DataError: the file name contains no letter or digit.
     """
     name = re.sub(r"[^a-z0-9._+-]+", "-", path.name.lower() if path.is_dir() else path.stem.lower()).strip("-._+")
     if not name:
-        raise DataError(f"{path}: a data set is named after its file, so the file name must contain letters or digits")
+        raise DataError(f"{path}: the file name must contain a letter or digit, since the data set is named after the file")
     return name
 
 
@@ -66,7 +66,7 @@ def data_options() -> dict[str, dict[str, Any]]:
     except ValueError:
         given = None
     if not isinstance(given, dict) or not all(isinstance(inner, dict) for inner in given.values()):
-        raise UsageError(f'{OPTIONS}: expected a JSON object of objects, as {{"photo": {{"labels": "multi"}}}}')
+        raise UsageError(f'{OPTIONS} is not a JSON object of objects such as {{"photo": {{"labels": "multi"}}}}')
     return given
 
 
@@ -84,13 +84,13 @@ def naming(*, data: Iterable[str | Path] = (), plugins: Iterable[str | Path] = (
             except ValueError as error:
                 raise UsageError(f"{quoted(str(given))}: {error}") from None
             except FileNotFoundError:
-                raise UsageError(f"{given}: there is no such file (in {path.parent})") from None
+                raise UsageError(f"{given}: no such file in {path.parent}") from None
             except OSError as error:
                 raise UsageError(f"{given}: {error.strerror or error}; expected a file or a folder") from None
             if variable == PLUGINS and (path.suffix != ".py" or not path.stem.isidentifier()):
                 raise UsageError(f"{given}: a plugin file must be a Python module with an importable name, such as my_method.py")
             if os.pathsep in str(path):
-                raise UsageError(f"{given}: expected a path without {os.pathsep!r}, which separates paths")
+                raise UsageError(f"{given}: the path must not contain {os.pathsep!r}, which is the separator between paths")
             known.append(path)
         if known:
             os.environ[variable] = os.pathsep.join(dict.fromkeys(map(str, known)))
@@ -104,7 +104,7 @@ def _name_options(options: Options) -> None:
     for name, values in options.items():
         if name not in files:
             there = ", ".join(sorted(files)) or "none"
-            raise UsageError(f"options of the data set {name}: no data file has this name; data files are {there}")
+            raise UsageError(f"options were given for the data set {name}, but no data file has this name; the data files are {there}")
         FileOptions.of(values, f"options of the data set {name}")
         known[name] = {**known.get(name, {}), **values}
     os.environ[OPTIONS] = json.dumps(known, sort_keys=True)
@@ -112,7 +112,7 @@ def _name_options(options: Options) -> None:
 
 @contextmanager
 def named(*, data: Iterable[str | Path] = (), plugins: Iterable[str | Path] = (), options: Options | None = None) -> Iterator[None]:
-    """:func:`naming` within a block."""
+    """Context manager that applies :func:`naming` within its block."""
     before = {variable: os.environ.get(variable) for variable in (DATA, PLUGINS, OPTIONS)}
     try:
         naming(data=data, plugins=plugins, options=options)

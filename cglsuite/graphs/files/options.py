@@ -1,4 +1,4 @@
-"""Options that resolve ambiguities in a data file. Each data set has one set of options, which is part of its cells' keys."""
+"""Options that resolve ambiguities in a data file. Each data set has one set of options, which is part of the keys of its cells."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ _KINDS = ("single", "multi", "real")
 
 @dataclass(frozen=True, kw_only=True)
 class FileOptions:
-    """The options of one data file; ``None`` for options that are not set.
+    """The options of one data file. Options that are not set are ``None``.
 
     Attributes:
-        id: the column of ``nodes.csv`` that names the nodes, or ``none``: edges name rows, counted from 0.
+        id: the column of ``nodes.csv`` with node ids, or ``none`` if edges refer to row numbers, counted from 0.
         labels: ``single``, ``multi`` or ``real``.
-        unlabelled: the value of ``y`` that stands for "no label", or ``none``: every value is a label.
-        time_unit: one of :data:`UNITS`, to which dates and times are rounded down.
-        keys: columns of ``nodes.csv`` that are attributes of items, separated by commas; the others are features.
+        unlabelled: the value of ``y`` that means "no label", or ``none`` if every value is a label.
+        time_unit: the unit to which dates and times are rounded down, one of :data:`UNITS`.
+        keys: comma-separated columns of ``nodes.csv`` that are item attributes; the others are features.
     """
 
     id: str | None = None
@@ -48,7 +48,7 @@ class FileOptions:
 
     @classmethod
     def of(cls, given: Mapping[str, Any], where: str) -> FileOptions:
-        """Validate options. Error messages start with ``where``.
+        """Build validated options from a mapping. Error messages start with ``where``.
 
         Raises:
             UsageError: an option is unknown or has an invalid value.
@@ -59,29 +59,30 @@ class FileOptions:
             if name not in known:
                 close = nearest(name, known, 1)
                 raise UsageError(
-                    f"{where}: no option {quoted(name)}{f'; did you mean {close[0]}?' if close else ''} Known: {', '.join(known)}"
+                    f"{where}: unknown option {quoted(name)}; {f'did you mean {close[0]}? ' if close else ''}expected one of "
+                    f"{', '.join(known)}"
                 )
             if value is None and name != "unlabelled":
                 continue
             values[name] = _text(f"{where}: {name}", value)
         for name, allowed in (("labels", _KINDS), ("time_unit", tuple(UNITS))):
             if name in values and values[name] not in allowed:
-                raise UsageError(f"{where}: {name} = {quoted(values[name])}: expected {', '.join(allowed)}")
+                raise UsageError(f"{where}: {name} = {quoted(values[name])}; expected one of {', '.join(allowed)}")
         return cls(**values)
 
     @property
     def text(self) -> str:
-        """The options that are set, as JSON. They are a hyper-parameter of the data set and therefore part of keys."""
+        """The options that are set, as JSON. This is a hyperparameter of the data set and therefore part of the keys."""
         return json.dumps({name: value for name, value in asdict(self).items() if value is not None}, sort_keys=True)
 
     @property
     def key_columns(self) -> tuple[str, ...]:
-        """The columns that ``keys`` names."""
+        """The columns listed in ``keys``."""
         return tuple(word.strip() for word in (self.keys or "").split(",") if word.strip())
 
 
 def _text(where: str, value: Any) -> str:
-    """An option's value as text: ``-1``, ``-1.0`` and ``"-1"`` are the same, ``None`` is ``none``, and lists are joined by commas."""
+    """Convert an option's value to text: ``-1``, ``-1.0`` and ``"-1"`` are equal, ``None`` is ``none``, and lists are joined by commas."""
     if value is None:
         return NONE
     if isinstance(value, (list, tuple)):

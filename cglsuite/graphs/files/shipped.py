@@ -1,4 +1,4 @@
-"""Files next to the package in the repository and inside it in a wheel: notebooks, example campaigns, the template."""
+"""Files that are next to the package in the repository and inside it in a wheel: notebooks, example campaigns and the template."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def shipped(package: str, relative: str) -> Path:
-    """The path of ``relative`` inside a package; in an editable install, ``_x/y`` is ``x/y`` next to the package."""
+    """Return the path of ``relative`` inside a package. In an editable install, ``_x/y`` becomes ``x/y`` next to the package."""
     folder = Path(str(resources.files(package)))
     inside = folder / relative
     return inside if inside.exists() else folder.parent / relative.removeprefix("_")

@@ -1,4 +1,4 @@
-"""Read files into arrays: an npz, a folder of CSV tables or a saved PyG ``Data``, with unified names. Runs no code from a file."""
+"""Read an npz, a folder of CSV tables or a saved PyG ``Data`` into arrays with unified names, without running code from the file."""
 
 from __future__ import annotations
 
@@ -56,8 +56,8 @@ _EXPANDED_BYTES = 2**30
 
 
 def read_arrays(path: Path, options: FileOptions = FileOptions()) -> dict[str, Any]:  # noqa: B008 - frozen
-    """The arrays of a data file by name: ``x`` (NumPy or SciPy sparse), ``edge_index``, ``y``, ``train``, ``validation``, ``test``, and
-    further ones under their own names; ``None`` stands for what is there and cannot be used.
+    """Read the arrays of a data file by name: ``x`` (NumPy or SciPy sparse), ``edge_index``, ``y``, ``train``, ``validation``, ``test``,
+    and any others under their own names. Entries that cannot be used are ``None``.
 
     Args:
         path: see :data:`FORMATS`.
@@ -67,7 +67,7 @@ def read_arrays(path: Path, options: FileOptions = FileOptions()) -> dict[str, A
     """
     if not path.exists():
         close = nearest(path.name, [p.name for p in path.parent.iterdir()] if path.parent.is_dir() else [], 1)
-        raise DataError(f"there is no data file {path}{f'; did you mean {close[0]}?' if close else ''}")
+        raise DataError(f"the data file {path} does not exist{f'; did you mean {close[0]}?' if close else ''}")
     try:
         check_regular(path)
     except OSError as error:
@@ -76,12 +76,12 @@ def read_arrays(path: Path, options: FileOptions = FileOptions()) -> dict[str, A
         return read_folder(path, options, _ALIASES)
     for name, value in (("id", options.id), ("keys", options.keys)):
         if value is not None:
-            raise DataError(f"{path}: the option {name} = {value} applies only to folders of CSV tables; leave it out")
+            raise DataError(f"{path}: the option {name} = {value} applies only to folders of CSV tables; remove it")
     readers: dict[str, Callable[[Path], Mapping[str, Any]]] = {".npz": _npz, ".pt": _pyg, ".pth": _pyg}
     reader = readers.get(path.suffix.lower())
     if reader is None:
         hint = f": name its folder, {path.parent}" if path.name in ("nodes.csv", "edges.csv", "links.csv", "graphs.csv") else ""
-        raise DataError(f"{path}: unknown format; data can be read from {FORMATS}{hint}")
+        raise DataError(f"{path}: unsupported format; expected {FORMATS}{hint}")
     return _renamed(path, reader(path))
 
 
@@ -90,7 +90,7 @@ def _renamed(path: Path, arrays: Mapping[str, Any]) -> dict[str, Any]:
     for name, values in arrays.items():
         known = _ALIASES.get(name, name)
         if known in out:
-            raise DataError(f"{path} has two arrays for {known!r}, one of which is {name!r}; leave one out")
+            raise DataError(f"{path} has two arrays for {known!r}, one of them named {name!r}; remove one of them")
         out[known] = values
     return out
 
@@ -103,12 +103,12 @@ def _npz(path: Path) -> dict[str, Any]:
             stream.seek(0)
             with np.load(stream, allow_pickle=False) as opened:
                 if twice := sorted({name for name in opened.files if opened.files.count(name) > 1}):
-                    raise DataError(f"{path} contains two arrays named {twice[0]!r}: write it again with numpy.savez")
+                    raise DataError(f"{path} contains two arrays named {twice[0]!r}; save it again with numpy.savez")
                 arrays = {name: opened[name] for name in opened.files}
                 arrays |= dict.fromkeys(arrays.pop(UNUSED, np.empty(0, np.str_)).reshape(-1).tolist())
     except ValueError as error:
         if "allow_pickle" in str(error):
-            raise DataError(f"{path} contains Python objects, which cannot be read without running code: save plain numbers") from error
+            raise DataError(f"{path} contains Python objects, which cannot be read without running code; save plain arrays") from error
         raise DataError(f"{path} is damaged or not an npz file ({error}): write it again with numpy.savez") from error
     except _DAMAGED as error:
         raise DataError(f"{path} is damaged or not an npz file ({error}): write it again with numpy.savez") from error
@@ -116,8 +116,7 @@ def _npz(path: Path) -> dict[str, Any]:
 
 
 def _without_parts(path: Path, arrays: dict[str, Any]) -> dict[str, Any]:
-    """Assemble sparse matrices from their parts (``x_data``, ``x_indices``, ``x_indptr``, ``x_shape``; ``adj_...`` for an adjacency
-    matrix)."""
+    """Assemble sparse matrices from ``x_data``, ``x_indices``, ``x_indptr`` and ``x_shape``, or ``adj_*`` for an adjacency matrix."""
     for prefix in ("x", "attr", "adj"):
         names = [f"{prefix}_{part}" for part in _PARTS]
         present = [name for name in names if name in arrays]
@@ -144,15 +143,17 @@ def _csr(path: Path, prefix: str, data: Array, indices: Array, indptr: Array, sh
     for part, values in (("indices", indices), ("indptr", indptr), ("shape", shape)):
         whole = values.dtype.kind in "iu" or (values.dtype.kind == "f" and np.isfinite(values).all() and (values % 1 == 0).all())
         if not whole:
-            raise DataError(f"{path}: {prefix}_{part} is {values.dtype}; expected whole numbers, a part of a SciPy CSR matrix")
+            raise DataError(f"{path}: {prefix}_{part} has dtype {values.dtype}; expected whole numbers, as in a SciPy CSR matrix")
     if shape.shape != (2,):
-        raise DataError(f"{path}: {prefix}_shape has shape {list(shape.shape)}; expected [2], the rows and columns of a CSR matrix")
+        raise DataError(
+            f"{path}: {prefix}_shape has shape {list(shape.shape)}; expected [2], the numbers of rows and columns of a CSR matrix"
+        )
     indices, indptr = indices.astype(np.int64), indptr.astype(np.int64)
     try:
         matrix = scipy.sparse.csr_matrix((data, indices, indptr), shape=tuple(int(size) for size in shape))
         matrix.check_format(full_check=True)
     except (ValueError, TypeError, IndexError) as error:
-        raise DataError(f"{path}: {prefix}_data, _indices, _indptr and _shape are not a valid CSR matrix ({error})") from error
+        raise DataError(f"{path}: {prefix}_data, _indices, _indptr and _shape do not form a valid CSR matrix ({error})") from error
     return matrix
 
 
@@ -160,7 +161,7 @@ def _csr(path: Path, prefix: str, data: Array, indices: Array, indptr: Array, sh
 
 
 def _pyg(path: Path) -> dict[str, Any]:
-    """The tensors of a saved ``Data``, or of a list of them (whole graphs). Only tensors and PyG's own containers are unpickled."""
+    """Load the tensors of a saved ``Data``, or of a list of them (whole graphs). Only tensors and PyG's own containers are unpickled."""
     import pickle
 
     import torch
@@ -177,18 +178,22 @@ def _pyg(path: Path) -> dict[str, Any]:
     except (pickle.UnpicklingError, *_DAMAGED, AttributeError, TypeError) as error:
         name = re.search(r"GLOBAL ([\w.]+)", str(error))
         what = f"it needs {name[1]}" if name else "it is damaged, or not written by torch.save"
-        raise DataError(f"{path} cannot be read as PyG Data without running its code ({what}): save a plain Data or an npz") from error
+        raise DataError(
+            f"{path} cannot be read as PyG Data without running code from the file ({what}); save a plain Data or an npz"
+        ) from error
     if isinstance(data, Data):
         return arrays_of(data, path)
     if isinstance(data, (list, tuple)) and data and all(isinstance(graph, Data) for graph in data):
         return together(path, [arrays_of(graph, f"{path}: graph {number}") for number, graph in enumerate(data)])
-    raise DataError(f"{path} contains a {type(data).__name__}; expected a torch_geometric.data.Data, or a list of them for whole graphs")
+    raise DataError(
+        f"{path} contains a {type(data).__name__}; expected a torch_geometric.data.Data, or a list of them if the items are whole graphs"
+    )
 
 
 def arrays_of(data: Any, where: str | Path) -> dict[str, Any]:
-    """The contents of a PyG ``Data`` by name, as NumPy arrays or SciPy CSR matrices; ``None`` for anything else.
+    """Convert the contents of a PyG ``Data`` to NumPy arrays or SciPy CSR matrices by name; ``None`` for anything else.
 
-    A training mask on its own, as in KarateClub, does not count as a split.
+    A training mask without the other masks, as in KarateClub, does not count as a split.
     """
     out: dict[str, Any] = {}
     for name, value in data.to_dict().items():
@@ -203,7 +208,7 @@ def arrays_of(data: Any, where: str | Path) -> dict[str, Any]:
 
 
 def plain_array(where: str, value: Any) -> Any:
-    """An array of numbers, truth values, dates or text; sparse matrices are returned unchanged.
+    """Convert a value to an array of numbers, truth values, dates or text. Sparse matrices are returned unchanged.
 
     Raises:
         DataError: the array contains Python objects or lists of unequal lengths.
@@ -226,10 +231,12 @@ def plain_array(where: str, value: Any) -> Any:
                 cells = [np.nan if cell is None else cell for cell in cells]
             array = np.array(cells).reshape(array.shape)
     except (ValueError, TypeError, OverflowError):
-        raise DataError(f"{where} holds Python objects or lists of unequal lengths; expected an array of numbers, dates or text") from None
+        raise DataError(
+            f"{where} contains Python objects or lists of unequal lengths; expected an array of numbers, dates or text"
+        ) from None
     if array.dtype.kind not in "biufcMUS":
         example = quoted(array.reshape(-1)[0]) if array.size else array.dtype
-        raise DataError(f"{where} holds Python objects, such as {example}; expected an array of numbers, dates or text")
+        raise DataError(f"{where} contains Python objects such as {example}; expected an array of numbers, dates or text")
     return array
 
 
@@ -242,7 +249,7 @@ def _array(where: str, value: Any) -> Any:
     """Convert a tensor to a NumPy array or SciPy CSR matrix.
 
     Raises:
-        DataError: neither supports the tensor's layout or dtype.
+        DataError: neither of them supports the tensor's layout or dtype.
     """
     import scipy.sparse
     import torch
@@ -250,14 +257,17 @@ def _array(where: str, value: Any) -> Any:
     kind = str(value.dtype).removeprefix("torch.")
     if value.is_quantized or value.is_complex() or value.device.type == "meta" or value.is_nested:
         what = "no values (device meta)" if value.device.type == "meta" else "nested" if value.is_nested else kind
-        raise DataError(f"{where} is a tensor of {what}; expected real or whole numbers on the CPU, such as float32 or int64")
+        raise DataError(f"{where} is an unsupported tensor ({what}); expected real or whole numbers on the CPU, such as float32 or int64")
     value = value.detach().cpu().resolve_neg()
     if value.layout not in (torch.strided, torch.sparse_coo, torch.sparse_csr, torch.sparse_csc):
         what = str(value.layout).removeprefix("torch.")
-        raise DataError(f"{where} is a tensor of layout {what}; expected a dense one, or a sparse matrix as COO, CSR or CSC")
+        raise DataError(f"{where} is a tensor with layout {what}; expected a dense tensor, or a sparse matrix in COO, CSR or CSC format")
     if value.layout != torch.strided:
         if value.dim() != 2 or (value.layout == torch.sparse_coo and value.sparse_dim() != 2):
-            raise DataError(f"{where} is a sparse tensor of shape {list(value.shape)} with dense parts; expected a matrix [N, F]")
+            raise DataError(
+                f"{where} is a sparse tensor of shape {list(value.shape)} that has dense dimensions or is not a matrix; expected a "
+                "sparse matrix [N, F]"
+            )
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # that CSR is in beta
             csr = value.to_sparse_csr()
@@ -266,14 +276,14 @@ def _array(where: str, value: Any) -> Any:
     if (whole := value.numel() * value.element_size()) > max(_EXPANDED_BYTES, 4 * value.untyped_storage().nbytes()):
         stored = value.untyped_storage().nbytes()
         shown = f"{where} has shape {list(value.shape)} ({whole:,} bytes)"
-        raise DataError(f"{shown}, of which {stored:,} are stored; save only the stored values")
+        raise DataError(f"{shown}, but only {stored:,} bytes are stored because it is an expanded view; save only the stored values")
     if value.is_floating_point() and value.dtype not in (torch.float16, torch.float32, torch.float64):
         value = value.to(torch.float32)  # bfloat16 and float8 fit
     return value.numpy()
 
 
 def together(path: Path, graphs: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    """The arrays of several graphs as one disjoint union, with each node's graph. ``path`` names them in messages.
+    """Combine the arrays of several graphs into one disjoint union with the graph index of each node. ``path`` is used in error messages.
 
     A single graph with one label per node is returned unchanged.
     """
@@ -282,17 +292,17 @@ def together(path: Path, graphs: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
         return dict(graphs[0])
     for number, graph in enumerate(graphs):
         if missing := [name for name in ("x", "edge_index", "y") if graph.get(name) is None]:
-            raise DataError(f"{path}: graph {number} has no {missing[0]}; expected x, edge_index and y in every one")
+            raise DataError(f"{path}: graph {number} has no {missing[0]}; expected x, edge_index and y in every graph")
         _check_like(f"{path}: graph {number}", graph, graphs[0])
     if all(map(_of_nodes, graphs)):
         raise DataError(
-            f"{path}: y of every graph has one label per node; expected [1] or [1, L], the labels of the whole graph. If nodes are "
-            "the items, join the graphs into one Data (torch_geometric.data.Batch.from_data_list)"
+            f"{path}: y of every graph has one label per node; expected shape [1] or [1, L], the labels of the whole graph. If the nodes "
+            "are the items, combine the graphs into a single Data with torch_geometric.data.Batch.from_data_list"
         )
     if unlike := next((n for n, graph in enumerate(graphs) if np.size(graph["y"]) != np.size(graphs[0]["y"])), None):
         raise DataError(
-            f"{path}: graph {unlike} has {np.size(graphs[unlike]['y'])} labels, graph 0 has {np.size(graphs[0]['y'])}; expected y of shape "
-            "[1] or [1, L], the labels of the whole graph"
+            f"{path}: graph {unlike} has {np.size(graphs[unlike]['y'])} labels, but graph 0 has {np.size(graphs[0]['y'])}; expected y of "
+            "shape [1] or [1, L] in every graph"
         )
     sizes = np.array([graph["x"].shape[0] for graph in graphs])
     starts = np.concatenate([[0], np.cumsum(sizes)[:-1]])
@@ -315,19 +325,21 @@ def together(path: Path, graphs: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def _of_nodes(graph: Mapping[str, Any]) -> bool:
-    """Whether a graph's labels belong to its nodes."""
+    """Return whether the labels of a graph are node labels."""
     x: Any = graph.get("x")
     y: Any = graph.get("y")
     return x is not None and np.ndim(y) in (1, 2) and len(np.asarray(y)) == x.shape[0] > 1
 
 
 def _check_like(where: str, graph: Mapping[str, Any], first: Mapping[str, Any]) -> None:
-    """Refuse a graph without nodes, with a different width from the first, or with edges to missing nodes."""
+    """Raise an error for a graph without nodes, with another number of features than the first graph, or with edges to missing nodes."""
     x, edges = graph["x"], graph["edge_index"]
     if len(x.shape) != 2 or x.shape[0] == 0:
         raise DataError(f"{where} has x of shape {list(x.shape)}; expected [n, F] with at least one node; remove empty graphs")
     if x.shape[1:] != first["x"].shape[1:]:
-        raise DataError(f"{where} has {x.shape[1]} features, graph 0 has {first['x'].shape[1]}; expected the same in every graph")
+        raise DataError(
+            f"{where} has {x.shape[1]} features, but graph 0 has {first['x'].shape[1]}; expected the same number in every graph"
+        )
     if edges.ndim != 2 or edges.shape[0] != 2:
         raise DataError(f"{where} has edge_index of shape {list(edges.shape)}; expected [2, E]")
     if edges.size and (edges.min() < 0 or edges.max() >= x.shape[0]):

@@ -1,4 +1,4 @@
-"""Describes how a data file was interpreted: its graph, labels, times, splits, unused parts, and suspicious values."""
+"""Describe how a data file was interpreted: its graph, labels, times, splits, unused parts and suspicious values."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _WHY = {
 
 
 def facts_of(form: Form) -> tuple[tuple[str, str], ...]:
-    """Return (name, value) pairs that describe everything read from the file."""
+    """Return (name, value) pairs that describe what was read from the file."""
     return tuple(_facts(form))
 
 
@@ -88,7 +88,7 @@ def _labels(form: Form) -> Iterator[tuple[str, str]]:
 
 
 def _counted(names: Iterable[Any], counts: Iterable[Any], word: str = "") -> str:
-    """A summary of counts such as ``a (12), b (30)``, and how many more there are."""
+    """Summarise counts, as in ``a (12), b (30)``, followed by the number of entries left out."""
     pairs = [(name, int(count)) for name, count in zip(names, counts, strict=True)]
     shown = ", ".join(f"{name} ({count:,}{word})" for name, count in pairs[:_SHOWN])
     if len(pairs) <= _SHOWN:
@@ -111,7 +111,7 @@ def _date(value: Any, unit: str) -> str:
 
 
 def warnings_of(form: Form) -> tuple[str, ...]:
-    """Return warnings that users should read before they trust results on a data file."""
+    """Return warnings to read before trusting results on a data file."""
     return tuple(_warnings(form))
 
 

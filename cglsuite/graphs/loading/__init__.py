@@ -1,1 +1,1 @@
-"""The last step of loaders, which converts NumPy arrays to validated datasets and builds datasets from user files."""
+"""The last step of data loading: convert NumPy arrays to validated datasets, and build datasets from user files."""

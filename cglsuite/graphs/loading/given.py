@@ -1,4 +1,4 @@
-"""Datasets from files named by the user (:mod:`cglsuite.graphs.files`)."""
+"""Build datasets from files specified by the user (:mod:`cglsuite.graphs.files`)."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ def given_data(root: DataRoot, content: str, options: str = "{}", reader: int = 
     Args:
         root: not used; users' files can be anywhere.
         content: see :func:`cglsuite.graphs.files.given.content_of`.
-        options: options for the file, as :attr:`cglsuite.graphs.files.options.FileOptions.text`.
+        options: options for the file, in the form of :attr:`cglsuite.graphs.files.options.FileOptions.text`.
         reader: the version of the reader. Only one version exists.
 
     Raises:
-        DataError: no named file has that content, or its arrays are inconsistent.
-        UsageError: an unknown option.
+        DataError: none of the user's files has this content, or its arrays are inconsistent.
+        UsageError: an option is unknown.
     """
     del root, reader
     path = file_with_content(content)
@@ -41,7 +41,7 @@ def given_data(root: DataRoot, content: str, options: str = "{}", reader: int = 
 
 
 def assembled(path: Path, form: Form) -> NodeData | LinkData | GraphData:
-    """Build a validated dataset, named after the file, from a form's arrays."""
+    """Build a validated dataset from the arrays of a form. The dataset is named after the file."""
     if form.level == "NC":
         arrays = node_arrays(x=form.x, edge_index=form.edges, y=form.y, split=form.split, keys=form.keys)
         data = node_data(path.stem, arrays, form.n_classes)
@@ -78,7 +78,7 @@ def assembled(path: Path, form: Form) -> NodeData | LinkData | GraphData:
 
 
 def _with_weights(data: NodeData, form: Form) -> WeightedNodeData:
-    """The data with the weights of their edges, which are sorted and without repetitions: those of repeated edges are summed."""
+    """Add edge weights to the data, whose edges are sorted and unique. The weights of repeated edges are summed."""
     source, target = form.edges
     _, edge = np.unique(source * form.n_nodes + target, return_inverse=True)
     weights = np.bincount(edge, form.edge_weight, minlength=data.edge_index.shape[1]).astype(np.float32)

@@ -1,4 +1,4 @@
-"""NumPy arrays to a validated :class:`cglsuite.graphs.NodeData`: the last step of node-level loaders."""
+"""Convert NumPy arrays to a validated :class:`cglsuite.graphs.NodeData`, the last step of node-level loaders."""
 
 from __future__ import annotations
 
@@ -27,20 +27,20 @@ def node_arrays(
     split: Array | None = None,
     keys: Mapping[str, Array] | None = None,
 ) -> dict[str, Array]:
-    """The arrays in the canonical form in which they are cached and hashed.
+    """Convert arrays to the canonical form in which they are cached and hashed.
 
-    Features become float32, and CSR (sorted columns, no stored zeros) if less than 5% of them are non-zero; edges are sorted by
-    (source, target) without duplicates; a NaN label becomes -1.
+    Features become float32, in CSR format (sorted columns, no stored zeros) if less than 5% of them are non-zero. Edges are sorted by
+    (source, target) and deduplicated. NaN labels become -1.
 
     Args:
         x: [N, F], dense or sparse.
-        edge_index: integers [2, E], directed as in the source; self-loops are kept.
+        edge_index: integers [2, E], directed as in the source. Self-loops are kept.
         y: [N] or [N, 1] class ids, or bool [N, C], the labels of multi-label nodes.
         split: int [N], 0 training, 1 validation, 2 test, -1 none.
-        keys: further integers [N] by name.
+        keys: additional integer attributes [N] by name.
 
     Raises:
-        DataError: an edge has an end outside the graph, or a label is not an integer.
+        DataError: an edge refers to a node outside the graph, or a label is not an integer.
     """
     n = x.shape[0]
     arrays = _features(x)
@@ -54,10 +54,11 @@ def node_arrays(
 
 
 def node_data(name: str, arrays: Mapping[str, Array], n_classes: int) -> NodeData:
-    """The arrays of :func:`node_arrays` as a validated dataset.
+    """Build a validated dataset from the arrays of :func:`node_arrays`.
 
     Raises:
-        DataError: NaN features, labels outside ``-1..n_classes-1``, or inconsistent shapes; see :class:`cglsuite.graphs.NodeData`.
+        DataError: features are NaN, labels are outside ``-1..n_classes-1``, or shapes are inconsistent; see
+            :class:`cglsuite.graphs.NodeData`.
     """
     split = arrays.get("split")
     return NodeData(
@@ -89,7 +90,7 @@ def _features(x: Array | scipy.sparse.spmatrix) -> dict[str, Array]:
 def _edges(edge_index: Array, n: int) -> Array:
     edges = np.asarray(edge_index)
     if edges.size and not (edges.min() >= 0 and edges.max() < n):
-        raise DataError(f"edges join nodes {edges.min()}..{edges.max()}; expected 0..{n - 1}")
+        raise DataError(f"edges refer to nodes {edges.min()}..{edges.max()}; expected 0..{n - 1}")
     key = edges[0].astype(np.int64)
     key *= n
     key += edges[1].astype(np.int64, copy=False)

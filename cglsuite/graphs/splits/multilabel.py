@@ -1,9 +1,9 @@
-"""Tasks and splits of multi-label nodes (AGALE's Algorithms 1 and 2; Zhao, Hanjalic, Khosla, TMLR 2024). Pure functions.
+"""Pure functions that divide multi-label nodes into tasks and splits (AGALE's Algorithms 1 and 2; Zhao, Hanjalic, Khosla, TMLR 2024).
 
 Algorithm 1 is ``keep_classes`` and ``split_into_tasks(..., "join-last", ...)`` of ``cglsuite.graphs.splits.partition``, ``class_order`` of
-``cglsuite.graphs.splits.orders``, and ``task_members`` here; Algorithm 2 is ``task_split``. Tasks may share nodes, so Algorithm 2 applied
-to each task separately may put a node in the training set of one task and in the test set of another. ``node_consistent_split`` avoids this
-leak: each node is in the same part for all tasks. Single labels (int64) are treated as sets of one label.
+``cglsuite.graphs.splits.orders``, and ``task_members`` here; Algorithm 2 is ``task_split``. Tasks may share nodes, so applying Algorithm 2
+to each task separately may put a node in the training set of one task and in the test set of another. ``node_consistent_split`` prevents
+this leak by assigning each node to the same part in all tasks. Single labels (int64) are treated as sets of one label.
 """
 
 from __future__ import annotations
@@ -18,29 +18,29 @@ _PARTS = ("training", "validation", "test")
 
 
 def label_matrix(y: Tensor, n_classes: int) -> Tensor:
-    """Label sets as bool [N, C]: ``y`` itself, or one-label sets made from int64 [N] (-1 = the empty set)."""
+    """Return the label sets as bool [N, C]: ``y`` itself, or sets of one label built from int64 [N] (-1 = the empty set)."""
     if y.dim() == 2:
         return y
     return y[:, None] == torch.arange(n_classes)
 
 
 def task_members(y: Tensor, classes: Tensor) -> Tensor:
-    """The nodes with at least one of ``classes`` (int64 [K]): int64 ids, ascending. ``y`` is bool [N, C], or int64 [N] with -1 = none."""
+    """Return the ascending int64 ids of the nodes with any of ``classes`` (int64 [K]). ``y``: bool [N, C], or int64 [N] with -1 = none."""
     return _columns(y, classes).any(dim=1).nonzero().flatten()
 
 
 def task_split(y: Tensor, classes: Tensor, members: Tensor, ratio: tuple[float, float, float], seed: int) -> Tensor:
-    """AGALE's Algorithm 2: split one task's members into three disjoint parts, class by class from the smallest to the largest.
+    """Split one task's members into three disjoint parts, class by class from the smallest to the largest (AGALE's Algorithm 2).
 
     A class with n members has quotas of ``floor(n·r₀)`` for training, ``floor((n - train)·r₁ / (r₁ + r₂))`` for validation and the rest for
-    test. Members already placed by a smaller class count towards the quotas; the others fill the remainder at random. If placed members
-    overfill a part, the other parts share the deficit in proportion to what they lack; parts without any item of the class come first. Ties
-    between sizes go to the smaller id, and each class has its own generator.
+    test. Members already assigned by a smaller class count towards the quotas; the others fill the remainder at random. If the assigned
+    members exceed a part's quota, the other parts share the deficit in proportion to what they lack, starting with parts that have no item
+    of the class. Classes of equal size are ordered by id, and each class has its own generator.
 
     Args:
         y: bool [N, C], or int64 [N] with -1 for a node without a label.
         classes: int64 [K], the task's classes; their order does not matter.
-        members: int64 ids of nodes with at least one of them (``task_members``, or some of these).
+        members: int64 ids of nodes with at least one of the classes (``task_members``, or a subset of them).
         ratio: shares of training, validation and test, of sum 1.
         seed: seed of the random draws.
 
@@ -48,7 +48,7 @@ def task_split(y: Tensor, classes: Tensor, members: Tensor, ratio: tuple[float, 
         int8 [N]: 0 training, 1 validation, 2 test, -1 not a member.
 
     Raises:
-        DataError: a class is too small to give every part with a positive share an item, or a member has no label of the task.
+        DataError: a class has too few items for one in every part with a positive share, or a member has none of the task's classes.
 
     Example:
         >>> task_split(torch.zeros(10, dtype=torch.int64), torch.tensor([0]), torch.arange(10), (0.6, 0.1, 0.3), 0).bincount().tolist()
@@ -57,7 +57,7 @@ def task_split(y: Tensor, classes: Tensor, members: Tensor, ratio: tuple[float, 
     has = _columns(y, classes)[members]
     if not has.any(dim=1).all():
         stray = int(members[~has.any(dim=1)][0])
-        raise DataError(f"node {stray} has none of the task's classes {sorted(classes.tolist())}: take the members from task_members")
+        raise DataError(f"node {stray} has none of the task's classes {sorted(classes.tolist())}; get the members from task_members")
     part = torch.full((members.numel(),), -1, dtype=torch.int8)
     sizes = has.sum(dim=0).tolist()
     for size, c, column in sorted(zip(sizes, classes.tolist(), range(len(sizes)), strict=True)):
@@ -76,10 +76,10 @@ def task_split(y: Tensor, classes: Tensor, members: Tensor, ratio: tuple[float, 
 
 
 def node_consistent_split(y: Tensor, classes: Tensor, ratio: tuple[float, float, float], seed: int) -> Tensor:
-    """One part per node for all tasks: Algorithm 2 run once over all classes.
+    """Assign each node to one part for all tasks by running Algorithm 2 once over all classes.
 
-    A task uses the parts of its own members. No node is test data of one task and training data of another, and each task has items of each
-    of its classes in every part. Nodes that a class shares with smaller classes make its shares deviate randomly from ``ratio``.
+    A task uses the parts of its own members. No node is test data in one task and training data in another, and each task has items of each
+    of its classes in every part. If a class shares nodes with smaller classes, its shares deviate randomly from ``ratio``.
 
     Args:
         y: bool [N, C], or int64 [N] with -1 for a node without a label.
@@ -91,13 +91,13 @@ def node_consistent_split(y: Tensor, classes: Tensor, ratio: tuple[float, float,
         int8 [N]: 0 training, 1 validation, 2 test, -1 if a node has none of the classes.
 
     Raises:
-        DataError: a class without an item for every part with a positive share.
+        DataError: a class has no item for a part with a positive share.
     """
     return task_split(y, classes, task_members(y, classes), ratio, seed)
 
 
 def _columns(y: Tensor, classes: Tensor) -> Tensor:
-    """Membership of nodes in ``classes``: bool [N, K]."""
+    """Return which of ``classes`` each node belongs to: bool [N, K]."""
     return y[:, classes] if y.dim() == 2 else y[:, None] == classes
 
 
@@ -108,14 +108,14 @@ def _quotas(c: int, n: int, ratio: tuple[float, float, float]) -> list[int]:
     quotas = [train, validation, n - train - validation]
     if any(quota == 0 and share > 0 for quota, share in zip(quotas, ratio, strict=True)):
         raise DataError(
-            f"class {c} has {n} items, too few to split {ratio[0]:g}/{ratio[1]:g}/{ratio[2]:g} with one item in every part: "
-            f"raise scenario.min_class_size above {n} to remove it, or change scenario.split_ratio"
+            f"class {c} has {n} items, too few for a {ratio[0]:g}/{ratio[1]:g}/{ratio[2]:g} split with an item in every part: "
+            f"raise scenario.min_class_size above {n} to remove the class, or change scenario.split_ratio"
         )
     return quotas
 
 
 def _fill(quotas: list[int], placed: list[int], free: int) -> list[int]:
-    """How many of ``free`` items each part gets so that ``placed`` comes as close to ``quotas`` as possible."""
+    """Divide the ``free`` items between the parts so that ``placed`` comes as close to ``quotas`` as possible."""
     lacking = [max(quota - have, 0) for quota, have in zip(quotas, placed, strict=True)]
     if sum(lacking) == free:  # no part is overfilled
         return lacking
@@ -134,6 +134,6 @@ def _check_parts(c: int, n: int, quotas: list[int], counts: list[int], ratio: tu
     for name, quota, count in zip(_PARTS, quotas, counts, strict=True):
         if quota > 0 and count == 0:
             raise DataError(
-                f"class {c} has {n} items, and smaller classes that share them left none for {name}: raise scenario.min_class_size above "
-                f"{n} to remove it, change scenario.split_ratio ({ratio[0]:g}/{ratio[1]:g}/{ratio[2]:g}), or take another split seed"
+                f"class {c} has {n} items, but smaller classes that share them left none for {name}: raise scenario.min_class_size above "
+                f"{n} to remove the class, change scenario.split_ratio ({ratio[0]:g}/{ratio[1]:g}/{ratio[2]:g}), or use another split seed"
             )

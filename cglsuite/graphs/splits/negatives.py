@@ -16,20 +16,20 @@ _TRIES = 100
 
 
 def oriented(pairs: Tensor, undirected: bool) -> Tensor:
-    """Pairs (int64 [2, n]) with the lower node first if undirected, so that their order carries no information."""
+    """Return pairs (int64 [2, n]) with the lower node first if undirected, so that the order within a pair carries no information."""
     ordered: Tensor = pairs.sort(dim=0).values if undirected else pairs
     return ordered
 
 
 def pair_keys(pairs: Tensor, n_nodes: int, undirected: bool) -> Tensor:
-    """A unique number per distinct pair (int64 [2, n]), the same for both directions if ``undirected``: int64 [n]."""
+    """Encode each pair (int64 [2, n]) as a unique number, the same for both directions if ``undirected``: int64 [n]."""
     source, target = oriented(pairs, undirected)
     keys: Tensor = source * n_nodes + target
     return keys
 
 
 def by_type(types: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """The nodes sorted by type (int64 [N], at least 0), with the count and first position of each type: int64 [N], [t], [t]."""
+    """Sort the nodes by type (int64 [N], at least 0). Return them with the count and first position of each type: int64 [N], [t], [t]."""
     count = torch.bincount(types)
     return types.argsort(stable=True), count, count.cumsum(0) - count
 
@@ -37,12 +37,12 @@ def by_type(types: Tensor) -> tuple[Tensor, Tensor, Tensor]:
 def random_destinations(
     destinations: Tensor, types: Tensor, generator: torch.Generator, grouped: tuple[Tensor, Tensor, Tensor] | None = None
 ) -> Tensor:
-    """For each node of ``destinations`` (int64 [n]), a node of the same type, drawn uniformly with replacement: int64 [n].
+    """Draw a node of the same type for each node in ``destinations`` (int64 [n]), uniformly with replacement: int64 [n].
 
-    Draws are unfiltered: a pair with such a destination may be a link.
+    Draws are not filtered, so a pair with the drawn destination may be a link.
 
     Args:
-        types: int64 [N], at least 0. generator: on the CPU; equal states give equal draws whatever the device.
+        types: int64 [N], at least 0. generator: a CPU generator. Equal states give equal draws on every device.
         grouped: :func:`by_type` of ``types``, for repeated draws.
     """
     order, count, start = grouped or by_type(types)
@@ -62,17 +62,18 @@ def draw_negatives(
     undirected: bool = True,
     name: str = "links",
 ) -> Tensor:
-    """``count`` distinct pairs without a link: int64 [2, count], in random order, ``oriented`` if undirected.
+    """Draw ``count`` distinct pairs without a link: int64 [2, count], in random order, ``oriented`` if undirected.
 
-    Drawn by PyG's ``negative_sampling``, uniformly over pairs of distinct nodes that are neither in ``links`` nor in ``others`` (in either
-    direction if undirected). With node types, each combination of types occurs in proportion to its number of links.
+    Pairs are drawn with PyG's ``negative_sampling``, uniformly over pairs of distinct nodes that are neither in ``links`` nor in ``others``
+    (in either direction if undirected). With node types, each combination of types occurs in proportion to its number of links.
 
     Args:
-        links: int64 [2, M]. others: int64 [2, B], further pairs that must not be drawn. types: int64 [N], at least 0; ``None`` = one type.
+        links: int64 [2, M]. others: int64 [2, B], additional pairs that must not be drawn. types: int64 [N], at least 0; ``None`` = one
+            type.
         seed: seed of the draw; global random states are left unchanged.
 
     Raises:
-        DataError: fewer such pairs than ``count``. The message contains ``name``.
+        DataError: there are fewer than ``count`` such pairs. The message contains ``name``.
     """
     taken = links if others is None else torch.cat([links, others], dim=1)
     if undirected:
@@ -86,8 +87,9 @@ def draw_negatives(
         block = _Block(taken, a, b, n_nodes, undirected)
         if block.free < wanted:
             raise DataError(
-                f"{name}: {block.free} pairs of nodes{' of one combination of types' if len(kinds[0]) > 1 else ''} have no link; "
-                f"{wanted} negatives are needed: ask for fewer (scenario.negatives), or leave out tasks that link all pairs"
+                f"{name}: {wanted} negatives are needed, but only {block.free} node pairs"
+                f"{' of one combination of types' if len(kinds[0]) > 1 else ''} have no link; lower scenario.negatives, or remove tasks "
+                "that link all pairs"
             )
         drawn.append(block.draw(wanted, seed + i, shuffle))
     together = torch.cat(drawn, dim=1)
@@ -121,13 +123,13 @@ class _Block:
         self.free = (pairs - self.taken.shape[1]) // (2 if self.both_ways else 1)
 
     def _distinct(self, pairs: Tensor) -> Tensor:
-        """``pairs.unique(dim=1)`` through one number per pair, which is several times faster."""
+        """Compute ``pairs.unique(dim=1)`` by encoding each pair as one number, which is several times faster."""
         width = self.b.numel()
         key = (pairs[0] * width + pairs[1]).unique()
         return torch.stack([key // width, key % width])
 
     def draw(self, wanted: int, seed: int, shuffle: torch.Generator) -> Tensor:
-        """``wanted`` free pairs in random order: int64 [2, wanted]."""
+        """Draw ``wanted`` free pairs in random order: int64 [2, wanted]."""
         # Imported here because it loads all of PyG, which node and graph streams do not need.
         from torch_geometric.utils import negative_sampling
 
@@ -149,7 +151,7 @@ class _Block:
 
 @contextmanager
 def _python_random(seed: int) -> Iterator[None]:
-    """A context that seeds Python's ``random`` module, from which PyG draws, and restores the caller's state afterwards."""
+    """Context manager that seeds Python's ``random`` module, which PyG uses, and restores the caller's state on exit."""
     state = random.getstate()
     random.seed(seed)
     try:

@@ -1,4 +1,4 @@
-"""Import OGB without the thread that checks for a newer version over the network."""
+"""Import OGB without starting its thread that checks for a newer version over the network."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _HIDDEN = ModuleType("outdated")
 
 @contextmanager
 def without_update_check() -> Iterator[None]:
-    """Within the block, ``ogb`` can be imported without starting a thread.
+    """Context manager in which ``ogb`` can be imported without starting the thread.
 
     Example:
         >>> with without_update_check():

@@ -1,4 +1,4 @@
-"""Orders of classes and tasks: native, random, explicit, all, or a few balanced ones. Pure functions."""
+"""Pure functions for the orders of classes and tasks: native, random, explicit, all possible orders, or a balanced subset."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from cglsuite.specs import TASK_ORDERS, ScenarioSpec, order_count
 
 
 def ordered_tasks(rule: str, classes: Tensor, seed: int, split: Callable[[Tensor], list[Tensor]]) -> list[Tensor]:
-    """The classes of each task (int64), in order of arrival.
+    """Return the classes of each task (int64), in order of arrival.
 
-    Designs over tasks permute the tasks of the native order whatever their sizes, so in every order the same classes are left out or join
-    the natively last task. All other rules order the classes (see :func:`class_order`) before splitting them into tasks.
+    Designs over tasks permute the tasks of the native order regardless of their sizes, so in every order the same classes are left out or
+    join the last task of the native order. All other rules order the classes (see :func:`class_order`) before splitting them into tasks.
 
     Args:
         rule: the value of ``scenario.class_order``. classes: int64 [C], ascending. seed: the order seed.
-        split: ordered classes to tasks.
+        split: divides the ordered classes into tasks.
 
     Raises:
-        SpecError: an order is not a permutation, or the seed is beyond the design's last order.
+        SpecError: an order is not a permutation, or the seed exceeds the design's number of orders.
     """
     if rule not in TASK_ORDERS:
         return split(class_order(rule, classes, seed))
@@ -32,11 +32,11 @@ def ordered_tasks(rule: str, classes: Tensor, seed: int, split: Callable[[Tensor
 
 
 def class_order(rule: str, classes: Tensor, seed: int) -> Tensor:
-    """The classes (int64 [C]) in order of arrival.
+    """Return the classes (int64 [C]) in order of arrival.
 
-    ``native`` keeps ascending ids; ``random`` is ``torch.randperm`` under ``seed``; ``latin-classes`` is row ``seed`` of a balanced Latin
-    square; otherwise ``rule`` lists the ids: ``"3,1,2,0"``, or several such orders, ``"3,1,2,0 | 0,1,2,3"``, selected by ``seed``
-    (modulo their number).
+    ``native`` keeps ascending ids, ``random`` is ``torch.randperm`` with ``seed``, and ``latin-classes`` is row ``seed`` of a balanced
+    Latin square. Otherwise ``rule`` lists the ids, as in ``"3,1,2,0"``, or several orders, as in ``"3,1,2,0 | 0,1,2,3"``, selected by
+    ``seed`` modulo their number.
 
     Raises:
         SpecError: an explicit order is not a permutation of ``classes``; the message names the offending element.
@@ -66,26 +66,28 @@ def _explicit(rule: str, seed: int) -> list[int]:
         return [int(part) for part in orders[seed % len(orders)].split(",")]
     except ValueError:
         designs = ", ".join(("native", "random", *TASK_ORDERS, "latin-classes"))
-        raise SpecError(f"scenario.class_order = {rule!r}: expected {designs}, or class ids such as 3,1,2,0") from None
+        raise SpecError(f"scenario.class_order = {rule!r}: expected one of {designs}, or class ids such as 3,1,2,0") from None
 
 
 def row(design: str, n: int, seed: int) -> list[int]:
-    """Order ``seed`` of a design over ``n`` tasks or classes: a permutation of ``0 .. n - 1``.
+    """Return order ``seed`` of a design over ``n`` tasks or classes, a permutation of ``0 .. n - 1``.
 
     Raises:
-        SpecError: a seed beyond the design's last order; the message says how many there are.
+        SpecError: the seed exceeds the design's number of orders, which the message states.
     """
     count = order_count(design, n)
     if count is None:
         return torch.randperm(n, generator=torch.Generator().manual_seed(seed)).tolist()
     if not 0 <= seed < count:
         items = f"{n} {'classes' if design == 'latin-classes' else 'tasks'}"
-        raise SpecError(f"seeds.order = {seed}: scenario.class_order = {design} holds {count} orders of {items}; expected 0 to {count - 1}")
+        raise SpecError(
+            f"seeds.order = {seed}: scenario.class_order = {design} has only {count} orders of {items}; expected 0 to {count - 1}"
+        )
     return nth_permutation(n, seed) if design == "all-tasks" else latin_row(n, seed)
 
 
 def nth_permutation(n: int, index: int) -> list[int]:
-    """Permutation ``index`` (``0 .. n! - 1``) of ``0 .. n - 1`` in lexicographic order, by the digits of ``index`` in factorial base."""
+    """Return permutation ``index`` (``0 .. n! - 1``) of ``0 .. n - 1`` in lexicographic order, from the factorial digits of ``index``."""
     left, permutation = list(range(n)), []
     for k in range(n - 1, -1, -1):
         digit, index = divmod(index, math.factorial(k))
@@ -94,13 +96,12 @@ def nth_permutation(n: int, index: int) -> list[int]:
 
 
 def latin_row(n: int, index: int) -> list[int]:
-    """Row ``index`` of a Williams design over ``0 .. n - 1``: ``n`` rows for even ``n``, ``2 n`` for odd ``n``.
+    """Return row ``index`` of a Williams design over ``0 .. n - 1``, which has ``n`` rows for even ``n`` and ``2 n`` for odd ``n``.
 
     Every item occurs equally often at every position, and every item follows every other item equally often (once for even ``n``, twice for
-    odd ``n``), so carry-over effects between successive tasks are balanced. The first row is ``0, 1, n - 1, 2, n - 2, ...``, whose steps
-    modulo ``n`` are all different; row r adds r modulo ``n``. For odd ``n`` the steps are not all different, and the second half of the
-    rows is
-    the first half reversed.
+    odd ``n``), so carry-over effects between successive tasks are balanced. The first row is ``0, 1, n - 1, 2, n - 2, ...``, in which all
+    steps modulo ``n`` are different. Row r adds r modulo ``n``. For odd ``n``, some steps are equal, and the second half of the rows is the
+    first half reversed.
 
     E. J. Williams: Experimental designs balanced for the estimation of residual effects of treatments. Australian Journal of Scientific
     Research A 2, 1949.
@@ -111,11 +112,11 @@ def latin_row(n: int, index: int) -> list[int]:
 
 
 def foreseen(spec: ScenarioSpec, seed: int) -> tuple[str, ...] | None:
-    """A name for every task in order of arrival if known without the data, otherwise ``None``.
+    """Return a name for every task in order of arrival if they are known without the data, otherwise ``None``.
 
-    Cells of one scenario whose names share a prefix share the corresponding tasks; the converse need not hold. Orders of tasks need the
-    number of tasks (``scenario.n_tasks``); drawn classes need the data. The names serve to plan work, so invalid orders are reported only
-    when the stream is built.
+    If the names of two cells of a scenario share a prefix, the cells share the corresponding tasks; the converse need not hold. Orders of
+    tasks require the number of tasks (``scenario.n_tasks``), and random classes require the data. The names are only used for planning, so
+    invalid orders are reported when the stream is built.
     """
     rule, n = spec.class_order, spec.n_tasks
     try:

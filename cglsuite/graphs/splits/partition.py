@@ -18,34 +18,39 @@ _PIECE = 2**24
 
 
 def keep_classes(y: Tensor, n_classes: int, min_size: int) -> Tensor:
-    """The classes (int64, ascending) with at least ``min_size`` items in ``y`` (int64 [N], -1 = none; or bool [N, C])."""
+    """Return the classes (int64, ascending) with at least ``min_size`` items in ``y`` (int64 [N], -1 = none; or bool [N, C])."""
     counts = y.sum(dim=0) if y.dim() == 2 else torch.bincount(y[y >= 0], minlength=n_classes)
     return (counts >= max(min_size, 1)).nonzero().flatten()
 
 
 def split_into_tasks(order: Tensor, per_task: int | None, leftover: str, n_tasks: int | None, *, drop_last: bool = False) -> list[Tensor]:
-    """Consecutive groups of ``per_task`` classes (``None``: spread evenly over ``n_tasks``); an incomplete last group is dropped or joins
-    the last task.
+    """Divide classes into consecutive groups of ``per_task`` (``None``: evenly over ``n_tasks``).
+
+    An incomplete last group is dropped or joins the last task.
 
     Args:
-        drop_last: whether classes may be dropped. They always may if both numbers are given, since these request a fixed number of classes.
+        drop_last: whether classes may be dropped. They may always be dropped if both numbers are given, since these fix the number of
+            classes.
 
     Raises:
-        SpecError: fewer classes than the requested tasks need, neither number given, or classes would be dropped against ``drop_last``.
+        SpecError: there are too few classes for the requested tasks, neither number is given, or classes would be dropped although
+            ``drop_last`` is false.
     """
     total = order.numel()
     if per_task is None:
         if n_tasks is None:
-            raise SpecError("scenario.classes_per_task = none: expected scenario.n_tasks to say over how many tasks to spread the classes")
+            raise SpecError("scenario.classes_per_task = none requires scenario.n_tasks, the number of tasks to divide the classes into")
         if n_tasks > total:
-            raise SpecError(f"scenario.n_tasks = {n_tasks}: {total} classes form at most {total} tasks")
+            raise SpecError(f"scenario.n_tasks = {n_tasks}, but {total} classes form at most {total} tasks")
         size, full = total // n_tasks, n_tasks  # remaining classes may suffice for further tasks, but belong to none
     else:
         size, full = per_task, total // per_task
     if full == 0:
-        raise SpecError(f"{total} classes cannot form a task of {size}: lower scenario.classes_per_task or min_class_size")
+        raise SpecError(
+            f"{total} classes are too few for a task with {size} classes: lower scenario.classes_per_task or scenario.min_class_size"
+        )
     if n_tasks is not None and n_tasks > full:
-        raise SpecError(f"scenario.n_tasks = {n_tasks}: {total} classes form at most {full} tasks of {size}")
+        raise SpecError(f"scenario.n_tasks = {n_tasks}, but {total} classes form at most {full} tasks of {size}")
     left = total - full * size
     if left and leftover == "drop" and not drop_last and (per_task is None or n_tasks is None):
         raise SpecError(_left_over(total, per_task, n_tasks, left))
@@ -65,7 +70,7 @@ def _left_over(total: int, per_task: int | None, n_tasks: int | None, left: int)
 
 
 def random_split(n: int, ratio: tuple[float, float, float], seed: int) -> Tensor:
-    """A random split of ``n`` items regardless of class: int8 [n] (0 training, 1 validation, 2 test)."""
+    """Split ``n`` items at random regardless of their classes: int8 [n] (0 training, 1 validation, 2 test)."""
     shuffled = torch.randperm(n, generator=torch.Generator().manual_seed(class_seed(seed, 0)))
     train, validation = int(n * ratio[0] + 1e-9), int(n * ratio[1] + 1e-9)
     out = torch.full((n,), 2, dtype=torch.int8)
@@ -74,7 +79,7 @@ def random_split(n: int, ratio: tuple[float, float, float], seed: int) -> Tensor
 
 
 def replicated(data: NodeData, copies: int) -> NodeData:
-    """The disjoint union of ``copies`` copies of a graph, for scaling studies; node i of copy c is node ``c * N + i``."""
+    """Build the disjoint union of ``copies`` copies of a graph, for scaling studies. Node i of copy c is node ``c * N + i``."""
     if copies == 1:
         return data
     offsets = torch.arange(copies).repeat_interleave(data.edge_index.shape[1]) * data.n_nodes
@@ -103,7 +108,7 @@ def replicated(data: NodeData, copies: int) -> NodeData:
 
 
 def with_base(order: Tensor, base: int | None, split: Callable[[Tensor], list[Tensor]]) -> list[Tensor]:
-    """The first ``base`` classes of ``order`` as a task, followed by the tasks of ``split``; with ``None``, only those of ``split``.
+    """Return the first ``base`` classes of ``order`` as a task, then the tasks of ``split``; with ``None``, only the tasks of ``split``.
 
     Raises:
         SpecError: no class is left for a second task.
@@ -111,12 +116,12 @@ def with_base(order: Tensor, base: int | None, split: Callable[[Tensor], list[Te
     if base is None:
         return split(order)
     if base >= order.numel():
-        raise SpecError(f"scenario.base_classes = {base}: {order.numel()} classes leave none for a second task; expected fewer")
+        raise SpecError(f"scenario.base_classes = {base} leaves none of the {order.numel()} classes for a second task; expected fewer")
     return [order[:base], *split(order[base:])]
 
 
 def few_shots(split: Tensor, y: Tensor, classes: Tensor, shots: int, seed: int) -> Tensor:
-    """``split`` (int8 [N]) with at most ``shots`` training items in each of ``classes``, drawn under ``seed``; the others become -1.
+    """Limit ``split`` (int8 [N]) to ``shots`` training items in each of ``classes``, drawn with ``seed``; the others become -1.
 
     Each class has its own generator, so its items do not depend on which classes arrive late.
     """
@@ -129,24 +134,24 @@ def few_shots(split: Tensor, y: Tensor, classes: Tensor, shots: int, seed: int) 
 
 
 def official_split(split: Tensor | None, dataset: str) -> Tensor:
-    """The dataset's own split (int8 [N]: 0 training, 1 validation, 2 test, -1 unused).
+    """Return the dataset's official split (int8 [N]: 0 training, 1 validation, 2 test, -1 unused).
 
     Raises:
         SpecError: the dataset has no official split.
     """
     if split is None:
-        raise SpecError(f"scenario.split = official: the dataset {dataset!r} has no official split; expected scenario.split=per-class")
+        raise SpecError(f"scenario.split = official, but the dataset {dataset!r} has no official split; use scenario.split=per-class")
     return split
 
 
 def per_class_split(y: Tensor, classes: Tensor, ratio: tuple[float, float, float], seed: int) -> Tensor:
-    """A random split within each class: int8 [N] (0 training, 1 validation, 2 test, -1 other).
+    """Split each class at random: int8 [N] (0 training, 1 validation, 2 test, -1 other).
 
-    Sizes are ``floor(n·r)`` for training and validation, and the rest for test. Each class has its own generator, so its split does not
-    depend on the scenario's other classes.
+    The training and validation sets get ``floor(n·r)`` items each, and the test set gets the rest. Each class has its own generator, so its
+    split does not depend on the scenario's other classes.
 
     Raises:
-        DataError: a class is too small to give every part with a positive share an item.
+        DataError: a class has too few items for one in every part with a positive share.
     """
     out = torch.full_like(y, -1, dtype=torch.int8)
     for c in classes.tolist():
@@ -156,8 +161,8 @@ def per_class_split(y: Tensor, classes: Tensor, ratio: tuple[float, float, float
         sizes = (train, validation, n - train - validation)
         if any(size == 0 and share > 0 for size, share in zip(sizes, ratio, strict=True)):
             raise DataError(
-                f"class {c} has {n} items, too few to split {ratio[0]:g}/{ratio[1]:g}/{ratio[2]:g} with one item in every part: "
-                f"raise scenario.min_class_size above {n} to remove it, or change scenario.split_ratio"
+                f"class {c} has {n} items, too few for a {ratio[0]:g}/{ratio[1]:g}/{ratio[2]:g} split with an item in every part: "
+                f"raise scenario.min_class_size above {n} to remove the class, or change scenario.split_ratio"
             )
         shuffled = members[torch.randperm(n, generator=torch.Generator().manual_seed(class_seed(seed, c)))]
         out[shuffled[:train]], out[shuffled[train : train + validation]], out[shuffled[train + validation :]] = 0, 1, 2
@@ -165,14 +170,14 @@ def per_class_split(y: Tensor, classes: Tensor, ratio: tuple[float, float, float
 
 
 def class_seed(seed: int, c: int) -> int:
-    """The seed of class ``c``'s generator under the split seed ``seed``: a 63-bit integer."""
+    """Derive the seed of class ``c``'s generator from the split seed ``seed``: a 63-bit integer."""
     return int(np.random.SeedSequence([seed & 0xFFFFFFFF, c]).generate_state(1, np.uint64)[0] >> np.uint64(1))
 
 
 def symmetrised(edge_index: Tensor, n_nodes: int) -> Tensor:
-    """Every edge in both directions, duplicates and self-loops removed, sorted by (source, target): int64 [2, E'].
+    """Return every edge in both directions, without duplicates and self-loops, sorted by (source, target): int64 [2, E'].
 
-    Return ``edge_index`` itself if it already has this form.
+    The result is ``edge_index`` itself if it already has this form.
     """
     forward = sorted_csr(edge_index, n_nodes)
     given = forward is not None
@@ -197,7 +202,7 @@ def symmetrised(edge_index: Tensor, n_nodes: int) -> Tensor:
 
 
 def induced_subgraph(edge_index: Tensor, nodes: Tensor, n_nodes: int) -> Tensor:
-    """The edges among ``nodes`` (int64 [n]) renumbered to positions in it: int64 [2, E']."""
+    """Return the edges among ``nodes`` (int64 [n]), renumbered to positions in ``nodes``: int64 [2, E']."""
     position = torch.full((n_nodes,), -1, dtype=torch.int64)
     position[nodes] = torch.arange(nodes.numel())
     parts = []

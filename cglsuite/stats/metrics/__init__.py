@@ -1,4 +1,4 @@
-"""Metrics as pure functions of the performance matrix: float64 [T + 1, T] for task streams, [E + 1, K] for task-free streams."""
+"""Metrics as pure functions of the performance matrix: float64 [T + 1, T] for task streams, or [E + 1, K] for task-free streams."""
 
 from __future__ import annotations
 

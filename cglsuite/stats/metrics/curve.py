@@ -1,10 +1,10 @@
 """Metrics of task-free streams, computed from the accuracy on every latent task at every evaluation; NumPy only.
 
-``A[i, k]`` below is the performance on latent task k at evaluation i; i = 0 is the untrained model, and i = E is after the last step.
-Latent tasks are never announced and evaluations take place at fixed steps, so there is no diagonal. ``stream`` describes the stream as
+Below, ``A[i, k]`` is the performance on latent task k at evaluation i, where i = 0 is the untrained model and i = E is after the last step.
+Latent tasks are not announced, and evaluations take place at fixed steps, so there is no diagonal. ``stream`` describes the stream as
 stored in a record: ``evaluations`` (number of steps before each evaluation, [E + 1]), ``delivered`` (number of items of each latent task
 that had arrived, [E + 1][K]) and ``tasks`` (one entry per latent task, with ``n_test``). Entries that could not be evaluated are NaN, and
-so is every metric that needs them.
+so are all metrics that need them.
 """
 
 from __future__ import annotations
@@ -27,26 +27,26 @@ def _checked(matrix: ArrayLike) -> NDArray[np.float64]:
     try:
         a = np.asarray(matrix, dtype=np.float64)
     except (TypeError, ValueError) as error:
-        raise UsageError(f"not a performance curve ({error}): expected numbers of shape [E + 1, K], row 0 before training") from error
+        raise UsageError(f"not a performance curve ({error}); expected numbers of shape [E + 1, K], with row 0 before training") from error
     if a.ndim != 2 or a.shape[0] < 2 or a.shape[1] == 0:
-        raise UsageError(f"curve of shape {a.shape}: expected [E + 1, K] with at least one evaluation after training began")
+        raise UsageError(f"the curve has shape {a.shape}; expected [E + 1, K] with at least one evaluation after the start of training")
     return a
 
 
 def _part(stream: Stream | None, name: str, shape: tuple[int, ...]) -> NDArray[np.float64]:
     if stream is None or name not in stream:
-        raise UsageError(f"stream has no {name}: this metric is for task-free streams; expected stream={{..., {name!r}: ...}}")
+        raise UsageError(f"stream has no {name!r}, but this metric is for task-free streams; expected stream={{..., {name!r}: ...}}")
     part = np.asarray(stream[name], dtype=np.float64)
     if part.shape != shape:
-        raise UsageError(f"stream[{name!r}] of shape {part.shape} for a curve of {shape}")
+        raise UsageError(f"stream[{name!r}] has shape {part.shape}, which does not match the shape of the curve, {shape}")
     return part
 
 
 def a_auc(matrix: ArrayLike, joint: ArrayLike | None = None, stream: Stream | None = None) -> float:
     """``A_AUC = mean_{i≥0} mean_k A[i, k]``, over all evaluations, including the one before training; higher is better.
 
-    All evaluations have the same weight. Including the untrained model lowers the value compared with :func:`a_auc_trained`, and the effect
-    is larger with fewer evaluations.
+    All evaluations have the same weight. Including the untrained model lowers the value compared with :func:`a_auc_trained`. The effect is
+    larger if there are fewer evaluations.
 
     >>> a_auc([[0.25, 0.25], [1.0, 0.5], [0.5, 1.0]])
     0.5833333333333334
@@ -66,7 +66,7 @@ def a_auc_trained(matrix: ArrayLike, joint: ArrayLike | None = None, stream: Str
 def a_auc_node_weighted(matrix: ArrayLike, joint: ArrayLike | None = None, stream: Stream | None = None) -> float:
     """``mean_{i≥0} Σ_k n_k A[i, k] / Σ_k n_k`` with n_k test items in latent task k, as in DRIFT's code; higher is better.
 
-    If A is micro accuracy, this is the pooled accuracy averaged over evaluations.
+    If A is micro accuracy, this is the pooled accuracy, averaged over evaluations.
 
     Raises:
         UsageError: ``stream`` has no ``tasks`` with ``n_test``, or their number differs from the number of columns.
@@ -93,9 +93,10 @@ def af_s(matrix: ArrayLike, joint: ArrayLike | None = None, stream: Stream | Non
 
 
 def af_hard(matrix: ArrayLike, joint: ArrayLike | None = None, stream: Stream | None = None) -> float:
-    """``AF = mean_k (A[E, k] - A[e_k, k])``, where e_k is the first evaluation after all of latent task k arrived; negative = forgetting.
+    """``AF = mean_k (A[E, k] - A[e_k, k])``, where e_k is the first evaluation after all of latent task k has arrived; negative =
+    forgetting.
 
-    In a hard stream this is backward transfer averaged over all K tasks, with 0 for the last task (as DRIFT reports it). NaN if a latent
+    In a hard stream, this is backward transfer averaged over all K tasks, with 0 for the last task (as reported by DRIFT). NaN if a latent
     task never arrives.
 
     Raises:
@@ -111,9 +112,9 @@ def af_hard(matrix: ArrayLike, joint: ArrayLike | None = None, stream: Stream | 
 
 @dataclass(frozen=True, kw_only=True)
 class Dip:
-    """Latent task ``task`` (0-based) fell below a share of its ``best`` at step ``start`` and recovered at ``end`` (None: never).
+    """A fall of latent task ``task`` (0-based) below a share of its ``best`` at step ``start``, with recovery at ``end`` (``None``: never).
 
-    ``least`` is its lowest performance in between.
+    ``least`` is the lowest performance in between.
     """
 
     task: int
@@ -124,15 +125,15 @@ class Dip:
 
     @property
     def steps(self) -> float:
-        """Return the number of steps until recovery; infinite if the stream ended first."""
+        """The number of steps until recovery; infinite if the stream ended first."""
         return float("inf") if self.end is None else float(self.end - self.start)
 
 
 def dips(matrix: ArrayLike, stream: Stream | None, recovered: float = RECOVERED) -> list[Dip]:
-    """Find every fall of a latent task below ``recovered`` times its best so far, and the time of its recovery.
+    """Find every fall of a latent task below ``recovered`` times its best performance so far, and the time of recovery.
 
-    The best is tracked from the latent task's first arrival, since a model that has not seen the task only guesses. NaN entries are
-    skipped.
+    The best performance is tracked from the latent task's first arrival, since a model that has not seen the task only guesses. NaN entries
+    are skipped.
 
     Raises:
         UsageError: ``stream`` has no ``evaluations`` or no ``delivered``, or a shape is wrong.
@@ -164,8 +165,8 @@ def _dips_of(task: int, values: NDArray[np.float64], arrived: NDArray[np.bool_],
 def time_to_recover(matrix: ArrayLike, joint: ArrayLike | None = None, stream: Stream | None = None, recovered: float = RECOVERED) -> float:
     """Median number of steps from a latent task's fall below 90% of its best to its recovery, over all :func:`dips`; lower is better.
 
-    A dip that outlasts the stream counts as infinite, so failing to recover never improves the value. NaN if nothing dips, or if at least
-    half of the dips never recover. The resolution is the number of steps between evaluations.
+    A dip without recovery counts as infinite, so failing to recover never improves the value. NaN if there are no dips, or if at least half
+    of them never recover. The resolution is the number of steps between evaluations.
     """
     lengths = [dip.steps for dip in dips(matrix, stream, recovered)]
     value = float(np.median(lengths)) if lengths else float("nan")

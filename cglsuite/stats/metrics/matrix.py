@@ -1,7 +1,7 @@
 """Average performance, forgetting, transfer and intransigence; NumPy only.
 
-``M[k, j]`` below is the performance on task j (1-based) after learning task k; row 0 is the untrained model. Entries that could not be
-evaluated are NaN, and so is every metric that needs them.
+Below, ``M[k, j]`` is the performance on task j (1-based) after learning task k, and row 0 is the untrained model. Entries that could not be
+evaluated are NaN, and so are all metrics that need them.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ def _checked(matrix: ArrayLike) -> NDArray[np.float64]:
     try:
         m = np.asarray(matrix, dtype=np.float64)
     except (TypeError, ValueError) as error:
-        raise UsageError(f"not a performance matrix ({error}): expected numbers of shape [T + 1, T], row 0 before training") from error
+        raise UsageError(f"not a performance matrix ({error}); expected numbers of shape [T + 1, T], with row 0 before training") from error
     if m.ndim != 2 or m.shape[0] != m.shape[1] + 1 or m.shape[1] == 0:
-        raise UsageError(f"performance matrix of shape {m.shape}: expected [T + 1, T], row 0 before training")
+        raise UsageError(f"the performance matrix has shape {m.shape}; expected [T + 1, T], with row 0 before training")
     return m
 
 
@@ -80,5 +80,5 @@ def intransigence(matrix: ArrayLike, joint: ArrayLike | None = None) -> float:
         return float("nan")
     upper = _checked(joint)
     if upper.shape != m.shape:
-        raise UsageError(f"joint matrix of shape {upper.shape} for a matrix of shape {m.shape}: expected the same tasks")
+        raise UsageError(f"the joint matrix has shape {upper.shape}, but the matrix has shape {m.shape}; expected the same tasks")
     return float((np.diagonal(upper[1:]) - np.diagonal(m[1:])).mean())

@@ -1,4 +1,4 @@
-"""Accuracy over the test items of several tasks, from the performance matrix and the tasks' sizes; NumPy only."""
+"""Accuracy over the test items of several tasks, computed from the performance matrix and the sizes of the tasks; NumPy only."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from cglsuite.stats.metrics.matrix import _checked
 
 
 def pooled_accuracy(matrix: ArrayLike, joint: ArrayLike | None = None, stream: Mapping[str, Any] | None = None) -> float:
-    """``Σ_j n_j M[T, j] / Σ_j n_j`` with n_j test items: the accuracy over all test items after the last task, if M is accuracy over items.
+    """``Σ_j n_j M[T, j] / Σ_j n_j`` with n_j test items: the accuracy over all test items after the last task if M is micro accuracy.
 
     >>> pooled_accuracy([[0.5, 0.5], [0.9, 0.5], [0.7, 0.8]], stream={"tasks": [{"n_test": 30}, {"n_test": 10}]})
     0.725
@@ -34,10 +34,12 @@ def pooled_accuracy_mean(matrix: ArrayLike, joint: ArrayLike | None = None, stre
 
 
 def _pooled(matrix: ArrayLike, stream: Mapping[str, Any] | None) -> NDArray[np.float64]:
-    """Return the mean over learnt tasks, weighted by their test items, for each stage k = 1..T: float64 [T]."""
+    """Return the mean over learnt tasks, weighted by their number of test items, for each stage k = 1..T: float64 [T]."""
     m = _checked(matrix)[1:]
     counts = np.array([task["n_test"] for task in (stream or {}).get("tasks", ())], dtype=np.float64)
     if counts.shape != (m.shape[1],):
-        raise UsageError(f"stream has tasks with n_test for {len(counts)} of {m.shape[1]} columns; expected one per column")
+        raise UsageError(
+            f"stream has {len(counts)} tasks with n_test, but the matrix has {m.shape[1]} columns; expected one task per column"
+        )
     learnt = np.tri(m.shape[0], dtype=bool)
     return np.asarray(np.where(learnt, m * counts, 0.0).sum(axis=1) / np.where(learnt, counts, 0.0).sum(axis=1))

@@ -1,7 +1,7 @@
-"""The method's side of an audit: a process with a method and only those parts of its stream that the judge has sent.
+"""The method's side of an audit: a process that contains the method and only those parts of its stream that the judge has sent.
 
-The stream and oracle in this process look like those of an ordinary run but have decoys in place of hidden labels. Decoys differ between
-runs, so a method that uses them in any way is detected.
+The stream and oracle in this process look like those of an ordinary run, but contain decoys instead of hidden labels. Decoys differ between
+runs, so a method that uses them is detected.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class _JudgeLink:
         return self.near.receive()
 
     def oracle(self, request: dict[str, Any]) -> Oracle:
-        """Return an oracle with decoy labels, since scoring happens on the judge's side."""
+        """Return an oracle with decoy labels, since scores are computed on the judge's side."""
         ranked = request["scenario"].level_spec
         k = {"hits_k": ranked.hits_k} if isinstance(ranked, LinkPredictionSpec) else {}
         oracle = Oracle.of(request["scenario"], request["n_outputs"], **k)
@@ -94,7 +94,7 @@ class _JudgeLink:
 
     @torch.no_grad()
     def _predicted(self, query: Batch, draws: tuple[str, ...]) -> Tensor:
-        """Predict with the random draws of an earlier query."""
+        """Compute predictions with the same random draws as an earlier query."""
         self.runner.method.model.eval()
         with scope(self.runner.init_seed, "predict", draws[0]), self.runner._draws.predicting(*draws):
             outputs: Tensor = self.runner._predicted(query)
@@ -130,7 +130,7 @@ class _RemoteTaskStream(TaskStream):
         return str(self.far.ask("token", position=position, stage=position if stage is None else stage))
 
     def asked(self, token: str) -> AskedItems:
-        raise LeakError("labels are in another process")
+        raise LeakError("labels are available only in another process")
 
     def members(self, k: int, part: str) -> Tensor:
         raise LeakError("the items of a task are known only in another process")
@@ -163,7 +163,7 @@ class _RemoteTaskFreeStream(TaskFreeStream):
         return batch
 
     def shown(self, count: int) -> Tensor:
-        raise LeakError("the content of the stream is known only in another process")
+        raise LeakError("the content of the stream is available only in another process")
 
     def members(self, k: int, part: str) -> Tensor:
         raise LeakError("the items of a task are known only in another process")
@@ -180,7 +180,7 @@ def _facts(request: dict[str, Any]) -> list[TaskFacts]:
 
 
 class _DrawRecorder:
-    """Records the names of a method's generators at each query, so that the query can be repeated with the same draws."""
+    """Records the names of the generators that a method uses in each query, so that the query can be repeated with the same draws."""
 
     _draws: Any
 
@@ -191,7 +191,7 @@ class _DrawRecorder:
 
 
 class _TaskRun(_DrawRecorder, TaskRunner):
-    """A run over tasks whose validation scores are computed on the judge's side, which has the labels."""
+    """A run over tasks with validation scores computed on the judge's side, which has the labels."""
 
     stream: _RemoteTaskStream
 
@@ -223,7 +223,7 @@ class _Checkpoints:
         self.far.ask("save", prefix=prefix, payload=payload)
 
     def drop(self, prefix: str) -> None:
-        """Do nothing: the judge's side decides what to keep."""
+        """Do nothing, since the judge's side decides what to keep."""
 
 
 def _run(far: _JudgeLink, request: dict[str, Any]) -> dict[str, Any]:
@@ -254,7 +254,7 @@ def _run(far: _JudgeLink, request: dict[str, Any]) -> dict[str, Any]:
 
 
 def _of_method(method: Method, past_views: bool) -> dict[str, Any]:
-    """Return facts about a method after a run: the objects reachable from it, and whether only the adapter makes its predictions."""
+    """Return facts about a method after a run: the objects reachable from it, and whether all predictions come from the adapter."""
     items = (TaskView, Batch, MessageGraph, GraphSet, Pack)
     # Items may be stored in the metered memory, whichever object refers to it, such as a reservoir.
     held = None if past_views else path_to(items, vars(method), around=(method.context, method.memory, method.problem))
@@ -298,7 +298,7 @@ def _described(factory: str) -> dict[str, Any]:
 
 
 def _on_devices(request: dict[str, Any]) -> dict[str, Any]:
-    """Return the losses of three training steps without dropout on each device. The data are public, since only losses are compared."""
+    """Return the losses of three training steps without dropout on each device. The data are not hidden, since only losses are compared."""
     subject = Subject(**request)
     losses = {}
     for device in ("cpu", "cuda"):
@@ -314,7 +314,7 @@ def _attempt(action: Callable[[], dict[str, Any]]) -> dict[str, Any]:
 
 
 def warm_up() -> None:
-    """Trigger the lazy imports of torch's first optimiser step, which take a second."""
+    """Trigger the lazy imports of torch's first optimiser step, which take about a second."""
     weight = torch.nn.Parameter(torch.zeros(1))
     weight.grad = torch.zeros(1)
     for optimizer in (torch.optim.Adam([weight], fused=True), torch.optim.SGD([weight])):
@@ -335,7 +335,7 @@ class _CountingConnection(Connection):
 
 
 def _bytes_written(connection: Connection) -> int:
-    """Return the number of bytes that this process wrote to files, not counting its connection; 0 if the system does not report them."""
+    """Return the number of bytes that this process has written to files, excluding its connection; 0 if the system does not report it."""
     with suppress(OSError, ValueError), open("/proc/self/io") as lines:
         return int(dict(line.split(": ") for line in lines)["wchar"]) - getattr(connection, "sent", 0)
     return 0
@@ -423,7 +423,7 @@ _FOREIGN = {
 
 
 class Acts:
-    """An audit hook that records file writes, reads of raw data, imports of dataset loaders, and the events and functions listed above.
+    """An audit hook that records file writes, reads of raw data, imports of dataset loaders, and the events and calls listed above.
 
     Args:
         folder: the only folder that the method may write to.
@@ -485,7 +485,7 @@ class Acts:
                         self._note_loader(name)
 
     def noted(self) -> list[str]:
-        """Return all observations, including loaders imported without opening a file and processes started without an audit event."""
+        """Return all observations, including loaders imported without opening a file, and processes started without an audit event."""
         if _ended_children() != self._ended and "starts a process" not in "".join(self.seen):
             self.seen["starts a process, which has ended"] = None
         for name in sorted(self.loaders & set(sys.modules)):
@@ -494,7 +494,7 @@ class Acts:
 
 
 def _is_libc(library: Any) -> bool:
-    """Return whether a library loaded by ctypes is the C library or the whole process."""
+    """Return whether a library loaded with ctypes is the C library or the whole process."""
     name = getattr(library, "_name", None)
     return name is None or (isinstance(name, str) and os.path.basename(name).startswith("libc."))
 
@@ -506,7 +506,7 @@ def _ended_children() -> tuple[float, ...]:
 
 
 def _tensors(batch: Batch) -> Iterator[tuple[str, torch.Tensor]]:
-    """Yield the contents of a batch, without derived data."""
+    """Yield the tensors of a batch, without derived data."""
     graph = batch.graph
     named: dict[str, Any] = {"ids": batch.ids, "y": batch.y, "allowed": batch.allowed, "tasks": batch.tasks}
     if graph is not None:
@@ -546,14 +546,14 @@ class MethodInputs:
         self._alive += [(stage + 1, type(b.graph).__name__, weakref.ref(b.graph)) for b in _batches(value) if _weak(b.graph)]
 
     def compare(self) -> None:
-        """Record which tensors have changed since they were passed, and stop tracking all of them."""
+        """Record which tensors have changed since they were passed to the method, and stop tracking all of them."""
         for name, tensor, checksum in self._content:
             if _checksum(tensor) != checksum:
                 self.changed[name] = None
         self._content.clear()
 
     def record_lasting(self, stage: int, lasting: Iterable[Any]) -> None:
-        """Record objects of earlier stages that are still alive; ``lasting`` are graphs that the stream still uses."""
+        """Record which objects of earlier stages are still alive. ``lasting`` are the graphs that the stream still uses."""
         gc.collect()
         shown = {id(graph) for graph in lasting}
         for noted_stage, what, reference in self._alive:
@@ -640,11 +640,11 @@ def reachable(*roots: Any, around: Sequence[Any] = ()) -> Iterator[tuple[str, An
 
 
 def path_to(wanted: type | tuple[type, ...], *roots: Any, around: Sequence[Any] = ()) -> str | None:
-    """Return a path from the roots to an object of type ``wanted`` that avoids the objects in ``around``, or None."""
+    """Return a path from the roots to an object of type ``wanted`` that avoids the objects in ``around``, or ``None``."""
     return next((path for path, obj in reachable(*roots, around=around) if isinstance(obj, wanted)), None)
 
 
 def whole_storage(tensor: Tensor) -> Tensor:
-    """Return all values of a dense tensor's storage in its dtype, which are reachable through ``_base`` or ``set_``."""
+    """Return all values in a dense tensor's storage, which are accessible through ``_base`` or ``set_``, in the tensor's dtype."""
     storage = tensor.detach().untyped_storage()
     return torch.empty(0, dtype=tensor.dtype).set_(storage, 0, (storage.nbytes() // tensor.element_size(),))  # type: ignore[call-overload, no-any-return]

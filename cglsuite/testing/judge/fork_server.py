@@ -1,6 +1,6 @@
 """The fork server: a process that has imported only torch and the suite and forks a fresh process for every trial.
 
-The server runs no method, holds no data and never uses several threads. A fork of it is therefore as good as a new process and takes
+The server runs no methods, holds no data and is always single-threaded. A fork is therefore equivalent to a new process but takes only
 milliseconds. The server adopts the processes that a trial leaves behind, ends them, and reports their number.
 """
 
@@ -50,11 +50,11 @@ class Trial:
 
 
 class ForkServer:
-    """The judge's handle on the fork server. Leaving it as a context manager ends the server and all its processes.
+    """The judge's handle to the fork server. Exiting the context manager ends the server and all its processes.
 
     Args:
-        elsewhere: its processes have a different hash seed from workers, extra modules and extra variables. A method that depends on any
-            of these gives different results there.
+        elsewhere: give its processes a different hash seed from workers, as well as additional modules and environment variables. A method
+            that depends on any of these gives different results there.
     """
 
     def __init__(self, *, elsewhere: bool = False) -> None:
@@ -92,7 +92,7 @@ class ForkServer:
         self._folder.cleanup()
 
     def begin(self) -> Trial:
-        """Fork a process in an empty folder. Only one exists at a time."""
+        """Fork a process in an empty folder. Only one such process exists at a time."""
         self._count += 1
         folder = Path(self._folder.name, f"trial-{self._count}")
         folder.mkdir()
@@ -135,7 +135,7 @@ class ForkServer:
             except ConnectionError:
                 got = b""
             if not got:
-                raise ForkServerGone("the process that starts methods has ended; is there enough memory?")
+                raise ForkServerGone("the process that starts methods ended unexpectedly, possibly for lack of memory")
             self._read += got
         line, _, self._read = self._read.partition(b"\n")
         answer: dict[str, int] = json.loads(line)
@@ -194,7 +194,7 @@ def _end_of(pid: int, control: socket.socket) -> int:
 
 
 def _end_descendants() -> int:
-    """End all descendants that a trial left behind and return their number."""
+    """End all descendants left behind by a trial and return their number."""
     ended = 0
     while True:
         with contextlib.suppress(ChildProcessError):

@@ -1,4 +1,4 @@
-"""The judge process. It reads specs, which are plain data, runs the checks of a method, and sends each finding."""
+"""The judge process, which reads specs (plain data), runs the checks of a method, and sends each finding."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class _Specs(pickle.Unpickler):
     def find_class(self, module: str, name: str) -> Any:
         if name in _SAFE.get(module, ()) or module.startswith(_OURS):
             return super().find_class(module, name)
-        raise pickle.UnpicklingError(f"a spec holds a {module}.{name}; expected plain values")
+        raise pickle.UnpicklingError(f"a spec contains a {module}.{name}; expected plain values")
 
 
 def main() -> None:

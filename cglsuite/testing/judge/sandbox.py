@@ -1,6 +1,6 @@
-"""The processes in which methods run during checks, and their protocol with the judge.
+"""The processes in which methods run during checks, and the protocol between them and the judge.
 
-Changes in folders that a method could write to are detected from outside, since C code can open files without Python noticing.
+Changes in folders that a method could write to are detected from outside, since C code can open files unnoticed by Python.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Sandbox:
 
     Args:
         limit_s: time limit in seconds for all requests to one process.
-        path: the module path of the processes. Default: that of this process.
+        path: the module search path of the processes. Default: that of this process.
     """
 
     def __init__(self, *, limit_s: float = _LIMIT_S, path: Sequence[str] | None = None) -> None:
@@ -67,7 +67,7 @@ class Sandbox:
         """Serve several judge sessions in one fresh process, in order.
 
         Args:
-            elsewhere: use a process with a different hash seed, extra modules and variables, and a different parent.
+            elsewhere: use a process with a different hash seed, additional modules and environment variables, and a different parent.
 
         Raises:
             CheckFailed: the process ends, hangs, sends invalid data, or leaves processes behind.
@@ -86,12 +86,12 @@ class Sandbox:
         return outcomes
 
     def snapshot(self, factory: str) -> Snapshot:
-        """Take a snapshot of the folders to which a method's process could write, except its own."""
+        """Take a snapshot of the folders that a method's process could write to, except its own."""
         folders = [server.folder for server in (self._fork_server, self._elsewhere) if server is not None]
         return snapshot_of(places_of(factory, self.path), folders)
 
     def agree(self, catalogue: Catalogue, entry: Entry, scenario: str) -> dict[str, list[float]]:
-        """Return the first losses of a method on CPU and GPU, by device, computed in one process.
+        """Return the first losses of a method on the CPU and the GPU, by device, computed in one process.
 
         Raises:
             CheckFailed: the method fails on one of the devices; also as for :meth:`run`.
@@ -114,16 +114,16 @@ class Sandbox:
         def hear(near: Channel, ready: Callable[[], bool]) -> None:
             near.send(request)
             if not ready():
-                raise CheckFailed(f"{name} hangs", "a module should have no side effects on import")
+                raise CheckFailed(f"{name} hangs", "remove side effects from the import of the module")
             answer.update(received_plain(near.connection))
 
         self._talk(catalogue, [(name, str(getattr(entry.spec, "factory", "")), hear)])
         if answer.get("what") != "answered":
-            raise CheckFailed(f"{name} fails: {answer.get('reason')}", "repair what the error names")
+            raise CheckFailed(f"{name} fails: {answer.get('reason')}", "fix the error")
         return answer
 
     def _talk(self, catalogue: Catalogue, dialogues: Iterable[_Dialogue], *, elsewhere: bool = False) -> None:
-        """Run all dialogues in order with one fresh process."""
+        """Run all dialogues in order in one fresh process."""
         if elsewhere and self._elsewhere is None:
             self._elsewhere = ForkServer(elsewhere=True)
         server = self._elsewhere if elsewhere and self._elsewhere is not None else self._fork_server
@@ -157,26 +157,26 @@ class Sandbox:
                     self._elsewhere = None
                 else:
                     self._fork_server = ForkServer()
-                raise CheckFailed(f"{name} ends the process that started it", "send no signals") from None
+                raise CheckFailed(f"{name} ends the process that started it", "do not send signals") from None
         if ended:
             raise CheckFailed(
-                f"{name} ends its process ({_status_text(status)})", "raise an error that says what is wrong; never end the process"
+                f"{name} ends its process ({_status_text(status)})", "raise an error that describes the problem; never end the process"
             )
         if problem is not None:
             raise CheckFailed(f"{name} sends unreadable data: {type(problem).__name__}: {problem!s:.200}", "do not modify the suite")
         if left:
             processes = "a process" if left == 1 else f"{left} processes"
-            raise CheckFailed(f"{name} leaves {processes} behind", "a method should start no processes, and must end those it starts")
+            raise CheckFailed(f"{name} leaves {processes} behind", "do not start processes, or end those that you start")
 
 
 def _loaders(catalogue: Catalogue, method: str) -> set[str]:
-    """Return the modules of dataset loaders, which methods must not use, except the method's own module."""
+    """Return the modules of dataset loaders, which methods must not use. The method's own module is excluded."""
     factories = {str(getattr(entry.spec, "factory", "")).partition(":")[0] for entry in catalogue.entries("dataset")}
     return factories - {method.partition(":")[0], ""}
 
 
 def _status_text(status: int) -> str:
-    """Describe a wait status."""
+    """Describe the wait status of a process."""
     if os.WIFSIGNALED(status):
         number = os.WTERMSIG(status)
         return f"signal {signal.Signals(number).name}"
@@ -194,9 +194,10 @@ class Audit:
     """The results of an audit.
 
     Args:
-        matrix: the performance matrix for the predictions of the other process, scored in this process.
+        matrix: the performance matrix of the predictions made in the other process, scored in this process.
         differences: descriptions of the differences from a run in this process.
-        acts: forbidden actions of the method, such as writing files outside its working folder, network connections or new processes.
+        acts: forbidden actions of the method, such as writing files outside its working folder, opening network connections or starting
+            processes.
     """
 
     matrix: list[list[float]]
@@ -205,7 +206,7 @@ class Audit:
 
     @property
     def passed(self) -> bool:
-        """Return whether the predictions agree in both processes and the method did nothing forbidden."""
+        """Whether the predictions agree in both processes and the method did nothing forbidden."""
         return not self.differences and not self.acts
 
 
@@ -220,7 +221,7 @@ def audit(cell: CellSpec, catalogue: Catalogue, *, timeout_s: float = 600.0) -> 
         PluginError: the method fails only in the other process, hangs there, or ends it.
     """
     if cell.scenario.task_free is not None:
-        raise NotApplicable(f"{cell.preset}: audits support streams of tasks; this one is task-free")
+        raise NotApplicable(f"{cell.preset}: audits support only streams of tasks, but this stream is task-free")
     if cell.weighted:
         raise NotApplicable(f"{cell.preset}: audits do not support edge weights; set backbone.edge_weight = false")
     identity = digest([share_key(cell, catalogue), build_stream(cell, catalogue).data_hash])
@@ -229,7 +230,7 @@ def audit(cell: CellSpec, catalogue: Catalogue, *, timeout_s: float = 600.0) -> 
         with Sandbox(limit_s=timeout_s) as method_sandbox:
             (there,) = method_sandbox.run(catalogue, [judge_session])
     except CheckFailed as failure:
-        raise PluginError(f"{failure}, in a separate process with only permitted data; {failure.fix}") from None
+        raise PluginError(f"{failure}, in a separate process that contains only permitted data; {failure.fix}") from None
     with numerics(cell), replacements_undone():
         here: RunResult = make_runner(cell, catalogue, build_stream(cell, catalogue)).run()
     none = [math.nan] * len(here.matrix[0])
@@ -259,10 +260,10 @@ _UNREAD, _READ = (0,), (1,)
 
 
 def places_of(factory: str, path: Sequence[str]) -> dict[str, int]:
-    """Return the folders to examine, with a depth for each: the current one, that of the method's module, and shared folders.
+    """Return the folders to examine and a depth for each: the current folder, that of the method's module, and shared folders.
 
     Args:
-        factory: ``"module:class"``. The module is looked up on ``path`` but not imported.
+        factory: ``"module:class"``. The module is located on ``path`` but not imported.
     """
     places = {os.getcwd(): _DEEP}
     top = factory.partition(":")[0].partition(".")[0]
@@ -310,9 +311,9 @@ def _entries(folder: str) -> Iterable[os.DirEntry[str]]:
 
 
 def changed(before: Snapshot, now: Snapshot) -> dict[str, list[str]]:
-    """Return the paths that are new or whose content has changed, by folder. Unchanged folders are omitted.
+    """Return the new and changed paths by folder. Unchanged folders are omitted.
 
-    If a folder was not examined before, its paths may have existed before too.
+    If a folder was not examined before, its paths may also have existed before.
     """
     paths = {place: sorted(p for p in files if _differs(p, place, before.get(place, {}), files)) for place, files in now.items()}
     return {place: files for place, files in paths.items() if files}

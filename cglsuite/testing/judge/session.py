@@ -1,6 +1,6 @@
 """The judge's side of one run, which serves views and queries, receives predictions and states, and scores them.
 
-It serves the data that the method may currently see, once and in order. A process that requests more, or the same data twice, has
+It serves the data that the method may currently see, once and in order. A process that requests more data, or the same data twice, has
 bypassed the suite. Scores depend only on the received predictions.
 """
 
@@ -55,7 +55,8 @@ class _Probe:
 class Probes:
     """The probe queries of a run and their outcomes.
 
-    ``apart`` describes rows that differ by more than :data:`TOLERANCE`, and ``not_bitwise`` rows in the same graph with any difference.
+    ``apart`` describes rows that differ by more than :data:`TOLERANCE`, and ``not_bitwise`` describes rows in the same graph that differ at
+    all.
     """
 
     apart: list[str] = field(default_factory=list)
@@ -69,7 +70,7 @@ class Probes:
     def draw(
         self, groups: list[QueryGroup], answers: Mapping[str, Tensor], view: TaskView | Batch | None, generator: torch.Generator, when: str
     ) -> list[Batch]:
-        """Draw additional queries for a group: the whole group again, a single item, a part, and the part among unrelated items."""
+        """Draw additional queries for a group: the whole group again, a single item, a part, and the same part among unrelated items."""
         self.group = int(torch.randint(len(groups), (1,), generator=generator))
         group = groups[self.group]
         whole, n = group.query, len(group.query)
@@ -98,7 +99,7 @@ class Probes:
         self.compared += 1
         expected = [[len(probe.query), scorer.n_outputs] for probe in self._open]
         if [list(o.shape) for o in outputs] != expected:
-            raise CheckFailed(f"{name} gives outputs of the wrong shape for queries of fewer items: expected {expected}", _FIX)
+            raise CheckFailed(f"{name} returns outputs of the wrong shape for a query with fewer items; expected {expected}", _FIX)
         whole, first = outputs[0], self._open[0]
         if self._answers is None or not torch.equal(scorer.decode(whole, first.query.allowed), self._answers):
             self.apart.append(f"{self._when}: repeating the same query gives different predictions")
@@ -118,7 +119,7 @@ class Probes:
         """Check that all predictions agree.
 
         Args:
-            plain: whether only the adapter predicts, for the whole graph at once. All bits must then agree.
+            plain: whether all predictions come from the adapter, for the whole graph at once. They must then be bit-identical.
 
         Raises:
             CheckFailed: predictions disagree. The message describes the first disagreement.
@@ -128,7 +129,7 @@ class Probes:
 
 
 def _among(query: Batch, places: Tensor, extra: Tensor | None = None) -> Batch:
-    """Return the items at positions ``places``, followed by the items ``extra`` under the same conditions."""
+    """Return the items at positions ``places``, followed by the items ``extra``, under the same conditions."""
     positions = places if extra is None else torch.cat([places, places[torch.arange(len(extra)) % len(places)]])
     ids = query.ids[places] if extra is None else torch.cat([query.ids[places], extra])
     allowed = query.allowed if query.allowed.dim() == 1 else query.allowed[positions]
@@ -163,14 +164,14 @@ class Refused(PluginError):
 
 @dataclass(kw_only=True)
 class State:
-    """The state that a method carries from one task (or evaluation) to the next, as received.
+    """The received state that a method carries from one task (or evaluation) to the next.
 
     Args:
         prefix: the runner's name for the state. payload: the whole state.
-        digest: of the model, attributes and memory. model, beside, memory: bytes of the model, of other state and of metered items.
-        charged: items that count against the budget. trained: training items seen so far. copied: how many of these are outside
-            the metered memory with all their features. oversized: values in memory items beyond their features. stuffed: how many
-            training items are in the extras of memory items, beyond the number of memory items.
+        digest: the digest of the model, attributes and memory. model, beside, memory: bytes of the model, of other state and of metered
+            items. charged: number of items that count against the budget. trained: number of training items seen so far. copied: how many
+            of these are stored outside the metered memory with all their features. oversized: values in memory items beyond their features.
+            stuffed: number of training items in the extras of memory items, beyond the number of memory items.
         items: items in memory. extras: bytes of their extras. row: the largest for one item. loose: nodes in budget-free subgraphs
             that no edges connect to their item.
     """
@@ -193,7 +194,7 @@ class State:
 
     @property
     def carried(self) -> int:
-        """The size in bytes without the metered items."""
+        """Size in bytes, excluding metered items."""
         return self.model + self.beside
 
 
@@ -252,7 +253,7 @@ class JudgeSession:
         return f"method {self.cell.method!r} of {self.catalogue.get('method', self.cell.method).provider}"
 
     def request(self) -> dict[str, Any]:
-        """Return the first message to the method's process. It contains decoys and no information about actual items."""
+        """Return the first message to the method's process. It contains decoys but no information about actual items."""
         backbone = self.catalogue.backbone(self.cell.backbone)
         request = {
             "cell": self.cell,
@@ -272,16 +273,16 @@ class JudgeSession:
         """Run the session with the process at the other end of the channel.
 
         Args:
-            ready: waits for a message and returns whether one arrived within the time limit.
+            ready: a function that waits for a message and returns whether one arrived within the time limit.
 
         Raises:
-            CheckFailed: the method fails, hangs or requests forbidden data. Refused, NotApplicable: it rejects the case.
+            CheckFailed: the method fails, hangs or requests forbidden data. Refused, NotApplicable: the method rejects the case.
             EOFError: the method's process has ended.
         """
         near.send(self.request())
         while True:
             if not ready():
-                raise CheckFailed(f"{self.name} hangs: time limit exceeded", "a tiny stream should take seconds")
+                raise CheckFailed(f"{self.name} exceeds the time limit", "a run on a tiny stream should take only seconds")
             request = received_plain(near.connection)
             what = request.get("what")
             if what in ("failed", "done"):
@@ -291,7 +292,7 @@ class JudgeSession:
                 self._complete()
                 return self.outcome
             if what not in _SERVED:
-                raise CheckFailed(f"{self.name} sends an unexpected {what!r}", _AHEAD)
+                raise CheckFailed(f"{self.name} sends an unexpected request {what!r}", _AHEAD)
             near.send(getattr(self, f"_{what}")(request))
             if what == "save" and self.until is not None and len(self.outcome.states) >= self.until:
                 return self.outcome
@@ -303,8 +304,8 @@ class JudgeSession:
         if failure["refused"]:
             raise Refused(reason)
         if failure["ended"]:
-            raise CheckFailed(f"{self.name} ends its process: {reason}", "raise an error that says what is wrong")
-        raise CheckFailed(f"{self.name} fails: {reason}", "fix the error; only views and queries are available")
+            raise CheckFailed(f"{self.name} ends its process: {reason}", "raise an error that describes the problem")
+        raise CheckFailed(f"{self.name} fails: {reason}", "fix the error; note that only views and queries are available")
 
     def _complete(self) -> None:
         """Check that the run received all tasks and made predictions for all queries.
@@ -316,7 +317,7 @@ class JudgeSession:
         last = stream.evaluations[-1] if self.free else len(stream)
         offline = self.free and "past-views" in self.method.needs
         if self.learnt != last and (offline or self.seen + 1 != last or self.free):
-            raise CheckFailed(f"{self.name} reports completion after {self.seen + 1} of {last}", _AHEAD)
+            raise CheckFailed(f"{self.name} reports that it is done after {self.seen + 1} of {last}", _AHEAD)
 
     def _forbidden_request(self, request: str) -> CheckFailed:
         return CheckFailed(f"{self.name} asks for {request}", _AHEAD)
@@ -332,7 +333,7 @@ class JudgeSession:
             past: TaskView = stream.view(position, stage)
             return past
         if not position == stage == self.seen + 1:
-            raise self._forbidden_request(f"a view of task {position + 1} out of turn")
+            raise self._forbidden_request(f"the view of task {position + 1} out of order")
         self.seen = stage
         view: TaskView = stream.view(position, stage)
         self._register_items(view.train)
@@ -347,7 +348,7 @@ class JudgeSession:
             first: Batch = stream.make_batch(0)
             return replace(first, graph=_empty_graphs_like(first.graph), ids=first.ids[:0], y=None, tasks=None, cache={})
         if step != self.seen + 1:
-            raise self._forbidden_request(f"the batch of step {step + 1} out of turn")
+            raise self._forbidden_request(f"the batch of step {step + 1} out of order")
         self.seen = step
         batch: Batch = stream.make_batch(step)
         self._register_items(batch)
@@ -377,7 +378,9 @@ class JudgeSession:
         again = learnt <= self.began + 1 and self.seen == self.began
         offline = self.free and "past-views" in self.method.needs
         if not (learnt == self.seen + 1 or again or offline):
-            raise self._forbidden_request(f"queries after {learnt} {'steps' if self.free else 'tasks'} when it has seen {self.seen + 1}")
+            raise self._forbidden_request(
+                f"queries after {learnt} {'steps' if self.free else 'tasks'} although it has seen {self.seen + 1}"
+            )
         if not self.free:
             stream.forget()
         self.learnt, self.groups = learnt, stream.make_queries(learnt)
@@ -449,8 +452,7 @@ class JudgeSession:
         return beyond
 
     def _stuffed(self, memory: dict[str, Any]) -> int:
-        """Return the number of training items whose features are in extras, beyond one per memory item. Such copies would make a budget of
-        items meaningless."""
+        """Count the training items with features in extras, beyond one per memory item, since they would defeat the budget."""
         shelves = list(memory["shelves"].values())
         extras = [shelf["extra"] for shelf in shelves if "extra" in shelf]
         count = count_verbatim_rows(extras, torch.stack(self.rows)) if extras and self.rows else 0
@@ -477,14 +479,14 @@ class JudgeSession:
 
     def _monitored(self, *what: str) -> None:
         if self.cell.scenario.training.monitor not in what:
-            raise self._forbidden_request(f"a {what[0].replace('-', ' ')}, but its training has no monitor")
+            raise self._forbidden_request(f"a {what[0].replace('-', ' ')}, although its training has no monitor")
 
 
 _SERVED = ("view", "batch", "everything", "queries", "grade", "probed", "load", "save", "token", "loss", "cost")
 
 
 def _empty_graphs_like(graph: Any) -> Any:
-    """Return an empty set of graphs of the same kind, to replace ``graph``; ``None`` for a message graph."""
+    """Return an empty set of graphs of the same kind to replace ``graph``, or ``None`` for a message graph."""
     return graph.take(torch.empty(0, dtype=torch.int64)) if isinstance(graph, GraphSet) else None
 
 
@@ -502,7 +504,7 @@ def _view_without_items(view: TaskView) -> TaskView:
 
 
 def compact_copy(value: Any) -> Any:
-    """Copy the state with a separate, exactly sized storage per tensor."""
+    """Copy the state, giving each tensor its own storage of exactly the required size."""
     if isinstance(value, Tensor):
         return value.clone()
     if isinstance(value, Mapping):
@@ -511,7 +513,7 @@ def compact_copy(value: Any) -> Any:
 
 
 def digest_of(value: Any) -> str:
-    """Return the SHA-256 (hex) of all bits of a piece of state."""
+    """Return the SHA-256 hash (hex) of all bits of a piece of state."""
     total = hashlib.sha256()
     _absorb(total, value)
     return total.hexdigest()
@@ -538,7 +540,7 @@ def _absorb(total: Any, value: Any) -> None:
 
 
 def count_verbatim_rows(value: Any, rows: Tensor) -> int:
-    """Count the ``rows`` (float32 [n, F], features of training items) that occur bit for bit anywhere in a piece of state."""
+    """Count the ``rows`` (float32 [n, F], features of training items) that occur anywhere in a piece of state, bit for bit."""
     blobs = [torch.empty(0, dtype=torch.uint8).set_(storage).numpy().tobytes() for storage in storages_of(value)]
     blobs += [leaf.encode("latin-1", "ignore") for leaf in leaves_of(value) if isinstance(leaf, str)]
     integers = (leaf for leaf in leaves_of(value) if isinstance(leaf, int) and leaf > 2**64)
@@ -548,10 +550,10 @@ def count_verbatim_rows(value: Any, rows: Tensor) -> int:
 
 
 def items_in(memory: Mapping[str, Any], like: Any) -> tuple[int, int, int]:
-    """Recount a metered memory's state: the items charged to the budget, all nodes, and edges.
+    """Recount the contents of a metered memory's state: items charged to the budget, all nodes, and edges.
 
     Args:
-        memory: the state of a :class:`cglsuite.learning.memory.MeteredMemory`. like: a set of graphs if items are graphs.
+        memory: the state of a :class:`cglsuite.learning.memory.MeteredMemory`. like: a set of graphs, if items are graphs.
     """
     charged = nodes = edges = 0
     for shelf, state in memory["shelves"].items():
@@ -563,7 +565,7 @@ def items_in(memory: Mapping[str, Any], like: Any) -> tuple[int, int, int]:
 
 
 def _sizes_of_extras(memory: Mapping[str, Any]) -> dict[str, int]:
-    """Return the number of items in a memory's state, the bytes of their extras, and the largest number of bytes for one item."""
+    """Return the number of items in a memory's state, the total size of their extras in bytes, and the largest size for one item."""
     items, extras, most = 0, 0, 0
     for shelf in memory["shelves"].values():
         n, held = len(shelf["ids"]), sum(rows.numel() * rows.element_size() for rows in shelf.get("extra", {}).values())
@@ -572,7 +574,7 @@ def _sizes_of_extras(memory: Mapping[str, Any]) -> dict[str, int]:
 
 
 def _loose_nodes(memory: Mapping[str, Any]) -> int:
-    """Count the nodes in a memory's budget-free subgraphs from which no stored edges lead to a centre."""
+    """Count the nodes in a memory's budget-free subgraphs that have no path of stored edges to a centre."""
     loose = 0
     for name in memory["free"]:
         shelf = memory["shelves"][name]
@@ -593,7 +595,7 @@ def _loose_nodes(memory: Mapping[str, Any]) -> int:
 
 
 class _Packer(pickle.Pickler):
-    """Pickles views and replaces graphs that were sent before by their numbers."""
+    """A pickler for views that replaces graphs sent before with their numbers."""
 
     def __init__(self, file: io.BytesIO, sent: weakref.WeakKeyDictionary[Any, int]) -> None:
         super().__init__(file, protocol=pickle.HIGHEST_PROTOCOL)
@@ -625,7 +627,7 @@ class Channel:
 
     @property
     def held(self) -> list[Any]:
-        """Return the graphs that the other end still holds."""
+        """Return the graphs that are still held by the other end."""
         return list(self._held.values())
 
     def send(self, value: Any) -> None:
@@ -655,7 +657,7 @@ class Channel:
 
 
 def _graphs(value: Any) -> list[Any]:
-    """Return the graphs within a value to be sent."""
+    """Return the graphs contained in a value to be sent."""
     if isinstance(value, Batch):
         return [value.graph] if isinstance(value.graph, MessageGraph | GraphSet) else []
     if isinstance(value, TaskView):
@@ -678,7 +680,7 @@ def received_plain(connection: Connection) -> dict[str, Any]:
     """Receive a message sent by :func:`send_plain`.
 
     Raises:
-        EOFError: the other end is closed. pickle.UnpicklingError: it sent something else.
+        EOFError: the other end is closed. pickle.UnpicklingError: the message has another form.
     """
     value: dict[str, Any] = torch.load(io.BytesIO(connection.recv_bytes()), weights_only=True)
     return value

@@ -1,7 +1,7 @@
 """Conformance checks for backbones and pre-training schemes.
 
-A backbone must give outputs of the right shape and gradients at every declared level, and its checkpoints must be complete. At every
-declared level, pre-training must lower its loss, change only the body, be repeatable, and leave a trainable model.
+At every declared level, a backbone must return outputs of the right shape and provide gradients, and its checkpoints must be complete.
+Pre-training must lower its loss, change only the body, be repeatable, and leave a trainable model.
 """
 
 from __future__ import annotations
@@ -77,12 +77,12 @@ def outcomes(catalogue: Catalogue, entry: Entry) -> Iterator[tuple[str, str]]:
 
 def _declared(spec: Any) -> None:
     if not spec.levels:
-        raise CheckFailed("it declares no level", 'declare what it encodes: levels=("NC",), for example')
+        raise CheckFailed("it declares no level", 'declare the levels that it supports, such as levels=("NC",)')
 
 
 @dataclass
 class _Trial:
-    """A backbone on the first task of a tiny stream at one of its levels."""
+    """A backbone applied to the first task of a tiny stream at one of its levels."""
 
     catalogue: Catalogue
     entry: Entry
@@ -95,7 +95,7 @@ class _Trial:
 
     @property
     def n_outputs(self) -> int:
-        """The stream's number of outputs, C."""
+        """The number of outputs of the stream, C."""
         return int(self._stream.n_outputs)
 
     @cached_property
@@ -110,7 +110,7 @@ class _Trial:
         return self.build()
 
     def build(self, seed: int = 0, outputs: int | None = None) -> Any:
-        """Build a model initialised from ``seed``, with ``outputs`` outputs (default: that of the stream).
+        """Build a model initialised from ``seed``, with ``outputs`` outputs (default: the stream's number).
 
         Raises:
             CheckFailed: the factory does not return a Backbone.
@@ -123,11 +123,11 @@ class _Trial:
         if not isinstance(model, Backbone):
             raise CheckFailed(
                 f"{_place(factory)} returns a {type(model).__name__}; expected a cglsuite.backbones.Backbone",
-                "derive from Backbone, set self.head, and implement encode(graph) -> [N, d]",
+                "subclass Backbone, set self.head, and implement encode(graph) -> [N, d]",
             )
         if not isinstance(getattr(model, "head", None), torch.nn.Module):
             raise CheckFailed(
-                f"{_place(type(model))} sets no self.head; expected a module that turns encodings [n, d] into outputs [n, C]",
+                f"{_place(type(model))} does not set self.head; expected a module that maps encodings [n, d] to outputs [n, C]",
                 "end __init__ with self.head = nn.Linear(width, outputs)",
             )
         return model
@@ -140,7 +140,7 @@ class _Trial:
         return out
 
     def trained(self, model: Any) -> None:
-        """Train the model for one step, which changes parameters and running statistics."""
+        """Train the model for one step, changing its parameters and running statistics."""
         optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
         self.outputs(model, training=True).square().mean().backward()
         optimizer.step()
@@ -157,15 +157,15 @@ def _place(code_object: Any) -> str:
 
 
 def _builds(trial: _Trial) -> None:
-    """Check that the factory accepts the numbers of features and outputs and the hyper-parameters, and returns a backbone with a head.
+    """Check that the factory accepts the numbers of features and outputs and the hyperparameters, and returns a backbone with a head.
 
     Raises:
-        NotApplicable: it rejects data of this form with one of the suite's errors.
+        NotApplicable: the backbone rejects data of this form with one of the suite's errors.
     """
     try:
         trial.build()
     except SpecError as error:
-        raise NotApplicable(f"it refuses the tiny data of this level: {error}") from error
+        raise NotApplicable(f"the backbone rejects the tiny data of this level: {error}") from error
 
 
 def _shape(trial: _Trial) -> None:
@@ -176,37 +176,39 @@ def _shape(trial: _Trial) -> None:
         out = trial.outputs(trial.build(outputs=outputs))
         if not isinstance(out, Tensor) or tuple(out.shape) != (n, outputs):
             came = list(out.shape) if isinstance(out, Tensor) else type(out).__name__
-            advice = "give the head as many outputs as the factory's argument `outputs`, and return one row per item of ids from readout()"
+            advice = "give the head `outputs` outputs (the argument of the factory), and return one row per item of ids from readout()"
             raise CheckFailed(f"{what} returns {came} for {n} items and {outputs} outputs; expected [{n}, {outputs}]", advice)
     if out.dtype != torch.float32:
-        raise CheckFailed(f"{what} returns {out.dtype}; expected torch.float32", "compute in float32, and cast no features")
+        raise CheckFailed(f"{what} returns {out.dtype}; expected torch.float32", "compute in float32, and do not cast features")
     out = trial.outputs(trial.model)
     if not bool(torch.isfinite(out).all()):
-        raise CheckFailed(f"{what} returns values that are not finite", "guard divisions and logarithms: nodes may have no neighbour")
+        raise CheckFailed(f"{what} returns values that are not finite", "guard divisions and logarithms; nodes may have no neighbours")
     turned = torch.arange(n).flip(0)[: max(1, n // 2)]
     if not torch.allclose(trial.outputs(trial.model, ids=ids[turned]), out[turned], rtol=_CLOSE, atol=_CLOSE):
         raise CheckFailed(
-            f"{what} gives an item different outputs depending on the other items",
+            f"{what} returns different outputs for an item depending on the other items",
             "in readout(), select rows by ids: self.head(hidden[ids])",
         )
 
 
 def _gradients(trial: _Trial) -> None:
-    """Check that a loss gives a gradient to every parameter that requires one."""
+    """Check that every parameter with ``requires_grad`` receives a gradient from a loss."""
     model = trial.build()
     parameters = [(name, p) for name, p in model.named_parameters() if p.requires_grad]
     if not parameters:
-        raise CheckFailed("it has no parameter with requires_grad", "hold layers as modules (nn.ModuleList, not a list)")
+        raise CheckFailed(
+            "the backbone has no parameter with requires_grad", "register layers as modules (nn.ModuleList instead of a list)"
+        )
     trial.outputs(model, training=True).square().mean().backward()
     if missed := [name for name, p in parameters if p.grad is None]:
         raise CheckFailed(
-            f"no gradient reaches {', '.join(missed[:5])} of {_place(type(model))}",
-            "use the parameter in encode() or readout(), without detach() or no_grad(), or do not create it",
+            f"the parameters {', '.join(missed[:5])} of {_place(type(model))} receive no gradient",
+            "use the parameters in encode() or readout(), without detach() or no_grad(), or remove them",
         )
 
 
 def _deterministic(trial: _Trial) -> None:
-    """Check that in evaluation mode two calls give equal outputs, change nothing, and draw no random numbers."""
+    """Check that two calls in evaluation mode return equal outputs, change nothing, and draw no random numbers."""
     model = trial.build()
     before = {name: value.clone() for name, value in model.state_dict().items()}
     model.eval()
@@ -215,7 +217,7 @@ def _deterministic(trial: _Trial) -> None:
         two = model(trial.batch.graph, trial.batch.ids)
     if not torch.equal(first, two):
         raise CheckFailed(
-            f"after eval() two calls of {_place(type(model))} give different outputs",
+            f"two calls of {_place(type(model))} after eval() return different outputs",
             "apply dropout only while self.training: functional.dropout(x, p, self.training), or nn.Dropout",
         )
     if changed := [name for name, value in model.state_dict().items() if not torch.equal(value, before[name])]:
@@ -223,36 +225,39 @@ def _deterministic(trial: _Trial) -> None:
 
 
 def _drawn(trial: _Trial) -> None:
-    """Check that the same seed gives the same model, whatever was built before, and a different seed gives a different one."""
+    """Check that the same seed gives the same model regardless of previously built models, and another seed gives another model."""
     first, same, other = ({name: value.clone() for name, value in trial.build(seed).state_dict().items()} for seed in (3, 3, 4))
     if first.keys() != same.keys() or any(not torch.equal(value, same[name]) for name, value in first.items()):
         raise CheckFailed(
-            "two models drawn from the same seed differ",
-            "draw weights with torch's global generator (nn.init), which the suite seeds; share no module between models",
+            "two models initialised from the same seed differ",
+            "draw weights with torch's global generator (nn.init), which the suite seeds, and do not share modules between models",
         )
     if all(torch.equal(value, other[name]) for name, value in first.items()):
-        raise CheckFailed("models drawn from two seeds are equal", "seed no generator in the factory: the suite seeds torch's global one")
+        raise CheckFailed(
+            "models initialised from two different seeds are equal",
+            "do not seed generators in the factory; the suite seeds torch's global one",
+        )
 
 
 def _restored(trial: _Trial) -> None:
-    """Check that a new model with a trained model's state_dict gives the same outputs, so the state contains everything learnt."""
+    """Check that a new model with a trained model's state_dict returns the same outputs, so that the state contains everything learnt."""
     model, fresh = trial.build(0), trial.build(5)
     trial.trained(model)
     if loose := _loose_tensors(model):
         raise CheckFailed(
-            f"{loose} is a plain tensor: checkpoints and .to(device) do not include it",
+            f"{loose} is a plain tensor, which checkpoints and .to(device) do not include",
             'make it a parameter (nn.Parameter) or a buffer: self.register_buffer("name", tensor)',
         )
     fresh.load_state_dict({name: value.clone() for name, value in model.state_dict().items()})
     if not torch.equal(trial.outputs(model), trial.outputs(fresh)):
         raise CheckFailed(
-            f"a new model with the state_dict of a trained {_place(type(model))} gives different outputs",
-            "what training changes belongs in parameters and buffers, not in plain attributes",
+            f"a new model with the state_dict of a trained {_place(type(model))} returns different outputs",
+            "store everything that training changes in parameters and buffers, not in plain attributes",
         )
 
 
 def _loose_tensors(model: torch.nn.Module) -> str:
-    """Describe the first tensor that a module stores outside its parameters and buffers; empty if there is none."""
+    """Describe the first tensor that a module stores outside its parameters and buffers; an empty string if there is none."""
     for path, module in model.named_modules():
         for name, value in vars(module).items():
             held = value if isinstance(value, list | tuple) else [value]
@@ -262,51 +267,51 @@ def _loose_tensors(model: torch.nn.Module) -> str:
 
 
 def _sparse(trial: _Trial) -> None:
-    """Check that sparse features, such as bags of words, give the same outputs as dense ones."""
+    """Check that sparse features, such as bags of words, give the same outputs as dense features."""
     graph = trial.batch.graph
     if not isinstance(graph, MessageGraph):
-        raise NotApplicable("a set of graphs: features of the tiny graphs are dense")
+        raise NotApplicable("the features of the tiny graphs are always dense")
     features = torch.relu(graph.dense)
     dense = MessageGraph(features, graph.edge_index)
     sparse = MessageGraph(scipy.sparse.csr_matrix(features.numpy()), graph.edge_index)
-    advice = "use graph.dense where a layer takes no sparse matrix, else FeatureLinear (cglsuite.backbones.layers) on graph.features"
+    advice = "apply FeatureLinear (cglsuite.backbones.layers) to graph.features, or use graph.dense for layers without sparse support"
     wanted = trial.outputs(trial.model, dense)
     try:
         came = trial.outputs(trial.model, sparse)
     except Exception as error:
         raise CheckFailed(f"{_place(type(trial.model))} fails on sparse features: {type(error).__name__}: {error}", advice) from error
     if not torch.allclose(wanted, came, rtol=_CLOSE, atol=_CLOSE):
-        raise CheckFailed("sparse features give different outputs than the same features stored dense", advice)
+        raise CheckFailed("sparse features give different outputs from the same features in dense form", advice)
 
 
 def _grows(trial: _Trial) -> None:
-    """Check that the outputs of a new class are initialised and no other output changes (scenario.head = growing)."""
+    """Check that the outputs for a new class are initialised and no other outputs change (scenario.head = growing)."""
     model, fresh = trial.build(0), trial.build(6)
     arriving = torch.zeros(trial.n_outputs, dtype=torch.bool)
     arriving[-1] = True
     before = trial.outputs(model)
-    advice = "let self.head be an nn.Linear (or FeatureLinear, GCNConv, GINConv) whose row c serves output c alone"
+    advice = "set self.head to an nn.Linear (or FeatureLinear, GCNConv, GINConv) in which row c affects only output c"
     try:
         redraw_outputs(model, fresh, arriving)
     except NotApplicable as error:
-        raise NotApplicable(f"{error}; for a head that grows, {advice}") from None
+        raise NotApplicable(f"{error}; to support a growing head, {advice}") from None
     after = trial.outputs(model)
     if not torch.allclose(before[:, ~arriving], after[:, ~arriving], rtol=_CLOSE, atol=_CLOSE):
-        raise CheckFailed("drawing the outputs of a new class changes outputs of other classes", advice)
+        raise CheckFailed("initialising the outputs for a new class changes the outputs for other classes", advice)
     if torch.equal(before[:, arriving], after[:, arriving]):
-        raise CheckFailed("drawing the outputs of a new class leaves its outputs as they were: the head does not grow", advice)
+        raise CheckFailed("initialising the outputs for a new class does not change them, so the head does not grow", advice)
 
 
 def _units(trial: _Trial) -> None:
-    """Check that the backbone's hidden units are written, read and gated as declared."""
+    """Check that the backbone's hidden units are written, read and gated as they are declared."""
     model = trial.build()
     check_units(model, lambda: trial.outputs(model))
 
 
 def _devices(trial: _Trial) -> None:
-    """Check that outputs on a GPU are nearly the same as on the CPU."""
+    """Check that outputs on a GPU are nearly equal to those on the CPU."""
     if not torch.cuda.is_available():
-        raise NotApplicable("there is no GPU on this machine")
+        raise NotApplicable("this machine has no GPU")
     stream = build_stream(
         resolve_cell(trial.catalogue, LEVEL_STREAMS[trial.level], FINE_TUNING, seeds=Seeds(), device="cuda"), trial.catalogue
     )
@@ -315,7 +320,9 @@ def _devices(trial: _Trial) -> None:
     with torch.no_grad():
         there = model(batch.graph, batch.ids)
     if there.device.type != "cuda" or not torch.allclose(there.cpu(), trial.outputs(trial.build()), rtol=1e-3, atol=1e-3):
-        raise CheckFailed("outputs on the GPU differ from those on the CPU", "create tensors on graph.device, and constants as buffers")
+        raise CheckFailed(
+            "outputs on the GPU differ from those on the CPU", "create tensors on graph.device, and register constants as buffers"
+        )
 
 
 _OF_A_LEVEL: dict[str, Callable[[_Trial], object]] = {
@@ -336,22 +343,22 @@ _OF_A_LEVEL: dict[str, Callable[[_Trial], object]] = {
 
 
 def check_units(model: Backbone, outputs: Callable[[], Tensor]) -> None:
-    """Check that a gate of 0 removes all influence of the parameters that write or read a unit, and that gates of 1 change nothing.
+    """Check that a gate of 0 removes the influence of all parameters that write or read a unit, and that gates of 1 change nothing.
 
     Args:
         model: the model to check. Its parameters are restored.
-        outputs: returns the model's outputs in evaluation mode, float32 [n, C].
+        outputs: a function that returns the model's outputs in evaluation mode, float32 [n, C].
 
     Raises:
-        CheckFailed: a parameter or size does not match the model, a gate is not applied, or an entry belongs to a different unit.
+        CheckFailed: a parameter or size does not match the model, a gate is not applied, or an entry belongs to another unit.
         NotApplicable: the backbone does not declare its units.
     """
     units, parameters = model.units(), dict(model.named_parameters())
-    advice = "in units(), name every parameter with the axis along which the units lie; apply self.gated(name, hidden) in encode()"
+    advice = "in units(), list every parameter with the axis of its units, and apply self.gated(name, hidden) in encode()"
     for u in units:
         wires = [*u.writers, *u.readers]
         if missing := [w.parameter for w in wires if w.parameter not in parameters]:
-            raise CheckFailed(f"units {u.name} are wired to {', '.join(missing)}, which the model does not have", advice)
+            raise CheckFailed(f"units {u.name} are declared with {', '.join(missing)}, but the model has no such parameter", advice)
         for w in wires:
             shape = parameters[w.parameter].shape
             size = parameters[w.parameter].numel() if w.axis is None else shape[w.axis]
@@ -364,7 +371,7 @@ def check_units(model: Backbone, outputs: Callable[[], Tensor]) -> None:
     for u in units:
         model.gates = {u.name: torch.zeros(u.width)}
         if torch.equal(outputs(), plain):
-            raise CheckFailed(f"a gate of 0 on all units {u.name} changes no output", advice)
+            raise CheckFailed(f"a gate of 0 on all units of {u.name} does not change any output", advice)
         closed = torch.arange(u.width) >= u.width - u.together
         model.gates = {u.name: (~closed).float()}
         before = outputs()
@@ -372,7 +379,7 @@ def check_units(model: Backbone, outputs: Callable[[], Tensor]) -> None:
             _unmoved(parameters[w.parameter], along(w, parameters[w.parameter], closed), outputs, before, f"{w.parameter} of {u.name}")
     model.gates = {}
     if not torch.equal(outputs(), plain):
-        raise CheckFailed("removing the gates does not restore the outputs", "do not store anything from self.gates between calls")
+        raise CheckFailed("removing the gates does not restore the outputs", "do not store values from self.gates between calls")
 
 
 @torch.no_grad()
@@ -383,8 +390,8 @@ def _unmoved(parameter: Tensor, entries: Tensor, outputs: Callable[[], Tensor], 
     parameter.copy_(copy)
     if not torch.equal(before, after):
         raise CheckFailed(
-            f"the gate of a unit is 0, but changing its entries in {quantity} changes outputs",
-            "name the axis along which the units lie, and `together` where consecutive units depend on each other",
+            f"the gate of a unit is 0, but changing its entries in {quantity} still changes outputs",
+            "declare the axis of the units, and `together` if consecutive units depend on each other",
         )
 
 
@@ -412,12 +419,12 @@ def pretraining_outcomes(catalogue: Catalogue, entry: Entry) -> Iterator[tuple[s
 
 def _declared_schemes(spec: Any) -> None:
     if not spec.levels:
-        raise CheckFailed("it declares no level", 'declare what it can be used on: levels=("NC",), for example')
+        raise CheckFailed("it declares no level", 'declare the levels that it can be used for, such as levels=("NC",)')
 
 
 @dataclass
 class _PretrainingTrial:
-    """A scheme on the first task of a tiny stream at one of its levels."""
+    """A scheme applied to the first task of a tiny stream at one of its levels."""
 
     catalogue: Catalogue
     entry: Entry
@@ -455,13 +462,13 @@ class _PretrainingTrial:
 
 
 def _runs(trial: _PretrainingTrial) -> None:
-    """Check that the scheme trains and a method can continue from its weights."""
+    """Check that the scheme trains, and that a method can continue from its weights."""
     losses = trial.pretrained.curve.loss
     if not all(map(math.isfinite, losses)):
         raise CheckFailed(f"the loss is {losses[-1]}", "guard logarithms and divisions")
     result = make_runner(trial.cell, trial.catalogue, build_stream(trial.cell, trial.catalogue)).run()
     if not result.matrix:
-        raise CheckFailed("fine-tuning after it gave no result", "leave the model as a module that can be trained")
+        raise CheckFailed("fine-tuning after pre-training gave no result", "leave the model in a trainable state")
 
 
 def _learns(trial: _PretrainingTrial) -> None:
@@ -469,22 +476,22 @@ def _learns(trial: _PretrainingTrial) -> None:
     losses = trial.pretrained.curve.loss
     if not min(losses) < losses[0]:
         raise CheckFailed(
-            f"the loss never falls below that of the first epoch, {losses[0]:.3g}", "check that loss(batch) reaches the model"
+            f"the loss never falls below its value in the first epoch, {losses[0]:.3g}", "check that loss(batch) reaches the model"
         )
 
 
 def _changes_only_body(trial: _PretrainingTrial) -> None:
-    """Check that the body's weights change and those of the head, which will be trained with labels, do not."""
+    """Check that the weights of the body change and those of the head, which will be trained with labels, do not."""
     tags = {name: tag for tag, name, _ in trial.model().tagged_parameters()}
     changed = {tags.get(name, "statistics") for name in trial.pretrained.state}
     if "body" not in changed:
-        raise CheckFailed("no weight of the body has changed", "compute the loss from self.items.embed(self.model, batch)")
+        raise CheckFailed("the weights of the body do not change", "compute the loss from self.items.embed(self.model, batch)")
     if "head" in changed:
-        raise CheckFailed("it has changed the head, whose outputs have no meaning before there are labels", "use embeddings, not outputs")
+        raise CheckFailed("pre-training changes the head, which has no meaning until there are labels", "use embeddings instead of outputs")
 
 
 def _repeatable(trial: _PretrainingTrial) -> None:
-    """Check that the weights are bit-identical whatever the global random state."""
+    """Check that the weights are bit-identical regardless of the global random state."""
     disturb_randomness()
     again = trial.run().state
     unlike = [name for name, value in trial.pretrained.state.items() if name not in again or not torch.equal(again[name], value)]

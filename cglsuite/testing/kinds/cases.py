@@ -1,4 +1,4 @@
-"""A method in one tiny scenario, which the judge runs on data from a secret seed."""
+"""Cases for the judge: a method in one tiny scenario, with data drawn from a secret seed."""
 
 from __future__ import annotations
 
@@ -44,23 +44,23 @@ def _directions(seed: int) -> Tensor:
 
 
 def _features(classes: Tensor, generator: torch.Generator, seed: int, noise: float = 0.5) -> Tensor:
-    """Draw features as the direction of each item's class (int64 [n]) plus noise, float32 [n, F]."""
+    """Draw each item's features, the direction of its class (int64 [n]) plus noise: float32 [n, F]."""
     return _directions(seed)[classes] + noise * torch.randn(len(classes), N_FEATURES, generator=generator)
 
 
 def _shuffled_classes(generator: torch.Generator, per_class: int) -> tuple[Tensor, Tensor]:
-    """Return classes (int64 [N]) in a random order, and for each item the number of earlier items of the same class."""
+    """Return classes (int64 [N]) in random order, and the number of earlier items of the same class for each item."""
     y = torch.arange(N_CLASSES).repeat_interleave(per_class)[torch.randperm(N_CLASSES * per_class, generator=generator)]
     return y, (y[:, None] == y).tril(-1).sum(dim=1)
 
 
 def _keys(turn: Tensor) -> dict[str, Tensor]:
-    """Return a domain and a year for each item. Every domain and every year has items of every class."""
+    """Return a domain and a year for each item, such that every domain and every year has items of every class."""
     return {"domain": turn % 3, "year": 2001 + turn % 3}
 
 
 def _edges(y: Tensor, generator: torch.Generator) -> Tensor:
-    """Draw random edges, int64 [2, E], with three neighbours per node, two of which have the node's class."""
+    """Draw random edges: int64 [2, E], with three neighbours per node, two of them in the node's class."""
     order = torch.argsort(y, stable=True)
     per_class = len(y) // N_CLASSES
     n, ends = len(y), torch.randint(0, per_class, (2, len(y)), generator=generator)
@@ -86,7 +86,7 @@ def nodes(root: Any = None, *, seed: int = 0, per_class: int = PER_CLASS) -> Nod
 
 
 def label_sets(root: Any = None, *, seed: int = 0, per_class: int = PER_CLASS) -> NodeData:
-    """Return a tiny multi-label dataset of the same nodes, where each additional label has probability 1/5 (NC)."""
+    """Return a tiny multi-label dataset of the same nodes, with a probability of 1/5 for each additional label (NC)."""
     plain, generator = nodes(seed=seed, per_class=per_class), _generator(seed, 1)
     y = torch.rand(plain.n_nodes, N_CLASSES, generator=generator) < 0.2
     y[torch.arange(plain.n_nodes), plain.y] = True
@@ -95,7 +95,7 @@ def label_sets(root: Any = None, *, seed: int = 0, per_class: int = PER_CLASS) -
 
 
 def _stars(x: Tensor, generator: torch.Generator) -> PackedSource:
-    """Build a star of two to four nodes for each row of ``x``, whose nodes have the same features up to noise."""
+    """Build a star of two to four nodes for each row of ``x``. Its nodes have the same features up to noise."""
     sizes = torch.randint(2, 5, (len(x),), generator=generator)
     spread = x.repeat_interleave(sizes, dim=0)
     spread = spread + 0.1 * torch.randn(spread.shape, generator=generator)
@@ -114,7 +114,7 @@ def graphs(root: Any = None, *, seed: int = 0, per_class: int = PER_CLASS) -> Gr
 
 
 def molecules(root: Any = None, *, seed: int = 0, per_class: int = PER_CLASS) -> GraphData:
-    """Return a tiny dataset of star graphs with or without one property (GC, a single binary label, known for all graphs)."""
+    """Return a tiny dataset of star graphs with or without a property (GC with one binary label, known for all graphs)."""
     plain = graphs(seed=seed, per_class=per_class)
     y = (plain.y < N_CLASSES // 2).unsqueeze(1)
     known = torch.ones_like(y)
@@ -133,7 +133,7 @@ def targets(root: Any = None, *, seed: int = 0, per_class: int = PER_CLASS) -> G
 
 
 def _communities(generator: torch.Generator, seed: int, per_class: int) -> tuple[Tensor, Tensor, Tensor]:
-    """Return nodes of six communities, their features, and distinct random pairs within communities (int64 [2, M])."""
+    """Return the nodes of six communities, their features, and distinct random pairs within communities (int64 [2, M])."""
     community_of, per_community = torch.arange(N_CLASSES).repeat_interleave(per_class), 60 * per_class // PER_CLASS
     ends = torch.randint(0, per_class, (2, N_CLASSES * per_community), generator=generator)
     pairs = ends + torch.arange(N_CLASSES).repeat_interleave(per_community) * per_class
@@ -143,7 +143,7 @@ def _communities(generator: torch.Generator, seed: int, per_class: int) -> tuple
 
 
 def links(root: Any = None, *, seed: int = 0, per_class: int = PER_CLASS) -> LinkData:
-    """Return a tiny dataset of links within six communities, which are the classes (LC)."""
+    """Return a tiny dataset of links within six communities, where the communities are the classes (LC)."""
     community_of, x, pairs = _communities(_generator(seed, 4), seed, per_class)
     y = community_of[pairs[0]]
     turn = (y[:, None] == y).tril(-1).sum(dim=1)
@@ -151,7 +151,7 @@ def links(root: Any = None, *, seed: int = 0, per_class: int = PER_CLASS) -> Lin
 
 
 def interactions(root: Any = None, *, seed: int = 0, per_class: int = PER_CLASS) -> LinkData:
-    """Return a tiny dataset of links within six communities, to be distinguished from unlinked pairs (LP)."""
+    """Return a tiny dataset of links within six communities, to be distinguished from pairs without a link (LP)."""
     community_of, x, pairs = _communities(_generator(seed, 5), seed, per_class)
     y = torch.ones(pairs.shape[1], 1, dtype=torch.bool)
     turn = torch.arange(pairs.shape[1])
@@ -164,7 +164,7 @@ class Case:
     """A method to be checked in one tiny scenario.
 
     Args:
-        seed: the seed of data, decoys and probe queries. overrides: by dotted key, in addition to those of the scenario.
+        seed: the seed of the data, decoys and probe queries. overrides: values by dotted key, in addition to those of the scenario.
     """
 
     method_sandbox: Sandbox
@@ -176,13 +176,13 @@ class Case:
 
     @property
     def hyperparameters(self) -> tuple[Hyperparameter, ...]:
-        """The case's hyper-parameters that the method declares."""
+        """The hyperparameters of the case that the method declares."""
         spec: Any = self.catalogue.get("method", self.method).spec
         declared: tuple[Hyperparameter, ...] = spec.hyperparameters
         return declared
 
     def cell(self, **overrides: Any) -> CellSpec:
-        """Return the cell, with additional overrides by dotted key (write ``__`` for the dot)."""
+        """Return the cell, with additional overrides by dotted key (written with ``__`` instead of dots)."""
         more = {name.replace("__", "."): value for name, value in overrides.items()}
         return resolve_cell(self.catalogue, self.scenario, self.method, overrides={**self.overrides, **more}, seeds=Seeds())
 
@@ -203,7 +203,7 @@ class Case:
         probed: bool = False,
         **overrides: Any,
     ) -> JudgeSession:
-        """Create a judge session for a run on a new stream.
+        """Create the judge's session for a run on a new stream.
 
         Args:
             turn: selects the decoys and probes.
@@ -214,7 +214,7 @@ class Case:
         return JudgeSession(cell, self.catalogue, stream, seed=seed, data=data, resume=resume, until=until, probed=probed)
 
     def folder_snapshot(self) -> Snapshot:
-        """Take a snapshot of the folders to which the method could write."""
+        """Take a snapshot of the folders that the method could write to."""
         return self.method_sandbox.snapshot(self.catalogue.method(self.method).factory)
 
     def run(self, judge_sessions: Iterable[JudgeSession], *, elsewhere: bool = False) -> list[Outcome]:

@@ -1,4 +1,4 @@
-"""Conformance checks for commands: a lazy import, a help text, and the suite's usual error for unknown options."""
+"""Conformance checks for commands: lazy imports, a help text, and the suite's usual error for unknown options."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _BAD_OPTION = "--no-such-option-of-any-command"
 
 
 def checks(catalogue: Catalogue, entry: Entry) -> Iterator[Check]:
-    """Yield the checks of a command's help and error messages, which run in separate processes. The command itself is not run."""
+    """Yield the checks of a command's help and error messages. They run in separate processes, and the command itself is not run."""
     trial = _Trial(entry)
 
     def text() -> str:
@@ -39,7 +39,7 @@ class _Trial:
 
     @property
     def module(self) -> str:
-        """The module of the command."""
+        """The module that defines the command."""
         spec: Any = self.entry.spec
         return str(spec.factory).partition(":")[0]
 
@@ -49,10 +49,10 @@ class _Trial:
         return self.run("--help")
 
     def run(self, *words: str) -> dict[str, Any]:
-        """Run the command; return its exit status and output, and the output of importing it.
+        """Run the command. Return its exit status and output, and the output of importing it.
 
         Raises:
-            CheckFailed: the process does not end, or is killed.
+            CheckFailed: the process does not end or is killed.
         """
         spec: Any = self.entry.spec
         done = run_helper("cglsuite.testing.staged.command_line", spec.factory, spec.name, *words, limit_s=_LIMIT_S, start_new_session=True)
@@ -62,8 +62,8 @@ class _Trial:
             said = " ".join(words)
             last = "".join(done.stderr.strip().splitlines()[-1:])[-300:]
             raise CheckFailed(
-                f"`cglsuite {spec.name} {said}` does not end within {_LIMIT_S:g} s, or ends its process: status {done.returncode}. {last}",
-                "do the work in the function of the command, never on import or in the callback of an option",
+                f"`cglsuite {spec.name} {said}` does not end within {_LIMIT_S:g} s or ends its process (status {done.returncode}). {last}",
+                "do all work in the function of the command, not during import or in the callback of an option",
             ) from None
         return answer
 
@@ -74,25 +74,27 @@ def _lazy(trial: _Trial) -> None:
     if trial.module in listed_modules(module, (trial.module,)):
         raise CheckFailed(
             f"listing {module} imports {trial.module}, the module of the command",
-            f'put the command into a module of its own, which {module} does not import, such as factory="{module}_command:main"',
+            f'move the command to a separate module that {module} does not import, such as factory="{module}_command:main"',
         )
 
 
 def _quiet(trial: _Trial) -> None:
     if printed := trial.helped["imported"].strip():
-        raise CheckFailed(f"importing {trial.module} prints {printed[:200]!r}", "print in the function of the command only")
+        raise CheckFailed(f"importing {trial.module} prints {printed[:200]!r}", "print only in the function of the command")
 
 
 def _help(trial: _Trial) -> None:
-    """Check that its help is printed to stdout with status 0, without importing torch."""
+    """Check that the help is printed to stdout with status 0 and without importing torch."""
     helped, words = trial.helped, f"`cglsuite {trial.entry.name} --help`"
     if (helped["status"], helped["errors"]) != (0, "") or "Usage:" not in helped["output"]:
         raise CheckFailed(
-            f"{words} {_outcome(helped)}; expected status 0 and the help on stdout alone",
-            "let click print the help: @click.command() with a docstring, and no option of your own with the name --help",
+            f"{words} {_outcome(helped)}; expected status 0 and the help on stdout only",
+            "let click print the help: use @click.command() with a docstring, and do not define an option --help",
         )
     if helped["torch"]:
-        raise CheckFailed(f"{words} imports torch, which takes a second", "import torch and what needs it in the function of the command")
+        raise CheckFailed(
+            f"{words} imports torch, which takes a second", "import torch and modules that need it in the function of the command"
+        )
 
 
 def _refusal(trial: _Trial) -> None:
@@ -100,7 +102,7 @@ def _refusal(trial: _Trial) -> None:
     refused = trial.run(_BAD_OPTION)
     if refused["status"] != 2 or refused["output"] or not refused["errors"].strip() or "Traceback" in refused["errors"]:
         raise CheckFailed(
-            f"`cglsuite {trial.entry.name} {_BAD_OPTION}` {_outcome(refused)}; expected status 2 and a message on stderr alone",
+            f"`cglsuite {trial.entry.name} {_BAD_OPTION}` {_outcome(refused)}; expected status 2 and a message on stderr only",
             "declare options with click, without ignore_unknown_options",
         )
 

@@ -1,4 +1,4 @@
-"""Conformance checks for datasets, which cover the guarantees that scenarios rely on."""
+"""Conformance checks for datasets, covering the guarantees that scenarios rely on."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _FORMS = {NodeData: ("NC",), GraphData: ("GC", "GR"), LinkData: ("LC", "LP")}
 
 
 def checks(catalogue: Catalogue, entry: Entry) -> Iterator[Check]:
-    """Yield the checks of a dataset. Raw files are looked up as the loaders do. If they are missing, checks of the content are skipped."""
+    """Yield the checks of a dataset. Raw files are located as the loaders do; if they are missing, checks of the content are skipped."""
     spec: Any = entry.spec
     yield from entry_checks(catalogue, entry, spec.hyperparameters, cited=not spec.embedded)
     yield Check(name="licence", action=partial(_licensed, spec))
@@ -50,7 +50,7 @@ def _licensed(spec: Any) -> None:
     if spec.licence in ("", "not stated") and not spec.home:
         raise CheckFailed(
             "the spec states neither the licence nor the source of the data",
-            "set licence=... and home=...; if the publisher states no licence, only home",
+            "set licence=... and home=..., or only home if the publisher does not state a licence",
         )
 
 
@@ -58,7 +58,7 @@ def load_offline(catalogue: Catalogue, entry: Entry, hyperparameters: Mapping[st
     """Load a dataset from files on this machine, without downloads.
 
     Args:
-        hyperparameters: the dataset's hyper-parameters; ``None`` for the defaults.
+        hyperparameters: the dataset's hyperparameters; ``None`` for the defaults.
 
     Raises:
         NotApplicable: its raw files are not available.
@@ -76,7 +76,7 @@ def load_offline(catalogue: Catalogue, entry: Entry, hyperparameters: Mapping[st
 
 
 def _absent(name: str, error: str) -> str:
-    """Summarise the missing raw files in one line. The loader's own error has a line per file with its source."""
+    """Summarise the missing raw files in one line. The loader's own error message has one line per file, with its source."""
     files = [line.strip() for line in error.splitlines() if line.startswith("  ")]
     listed = f" ({files[0]}{f' and {len(files) - 1} more' if files[1:] else ''})" if files else ""
     where = "" if "CGLSUITE_DATA" not in os.environ else "; the folder searched is $CGLSUITE_DATA"
@@ -87,15 +87,15 @@ def _well_formed(spec: Any, data: Any) -> None:
     levels = next((levels for form, levels in _FORMS.items() if isinstance(data, form)), None)
     if levels is None:
         forms = ", ".join(form.__name__ for form in _FORMS)
-        raise CheckFailed(f"it returns a {type(data).__name__}", f"return one of {forms} (cglsuite.graphs)")
+        raise CheckFailed(f"the factory returns a {type(data).__name__}", f"return one of {forms} (cglsuite.graphs)")
     if wrong := [level for level in spec.levels if level not in levels]:
         raise CheckFailed(
-            f"it declares {', '.join(wrong)}, and a {type(data).__name__} is for {' or '.join(levels)}",
-            f"declare levels={levels[:1]!r}, or return the other form",
+            f"the spec declares {', '.join(wrong)}, but a {type(data).__name__} is for {' or '.join(levels)}",
+            f"declare levels={levels[:1]!r}, or return a dataset of the declared level",
         )
     if data.y.is_floating_point() != ("GR" in spec.levels):
         raise CheckFailed(
-            "labels must be real numbers if and only if the level is GR", "return int64 classes, bool label sets, or declare GR"
+            "real-valued labels must be used if and only if the level is GR", "return int64 classes or bool label sets, or declare GR"
         )
 
 
@@ -106,7 +106,7 @@ def _repeatable(catalogue: Catalogue, entry: Entry, first: Any) -> None:
     if before.changes():
         raise CheckFailed("loading changes global random states", "draw from a torch.Generator with a fixed seed")
     if again.content_hash != first.content_hash or not _same_keys(first, again):
-        raise CheckFailed("two loads differ", "use fixed seeds, and sort the content of sets, dictionaries and folders")
+        raise CheckFailed("two loads differ", "use fixed seeds, and sort the contents of sets, dictionaries and folders")
 
 
 def _same_keys(first: Any, second: Any) -> bool:
@@ -115,7 +115,7 @@ def _same_keys(first: Any, second: Any) -> bool:
 
 
 def _writes_nothing(catalogue: Catalogue, entry: Entry) -> None:
-    """Check that loading writes neither to the current folder nor to the raw files."""
+    """Check that loading does not write to the current folder or the raw files."""
     root = DataRoot.from_environment().root
     before, here = _listing(root), Path.cwd()
     with tempfile.TemporaryDirectory(prefix="cglsuite-check-") as folder:
@@ -126,9 +126,9 @@ def _writes_nothing(catalogue: Catalogue, entry: Entry) -> None:
         finally:
             os.chdir(here)
     if left or _listing(root) != before:
-        raise CheckFailed(f"loading writes to {left[0] if left else root}", "write through the DataRoot: derived data belong in its cache")
+        raise CheckFailed(f"loading writes to {left[0] if left else root}", "write derived data only to the cache of the DataRoot")
 
 
 def _listing(root: Path | None) -> list[tuple[str, int]]:
-    """Return the names and times of the top-level raw files, to detect new or rewritten files."""
+    """Return the names and modification times of the top-level raw files, to detect new or rewritten files."""
     return sorted((p.name, p.stat().st_mtime_ns) for p in root.iterdir()) if root and root.is_dir() else []

@@ -1,4 +1,4 @@
-"""Conformance checks for every catalogue entry: it can be imported, is documented, and is listed without importing torch."""
+"""Conformance checks for all kinds of catalogue entries: importable, documented, and listed without importing torch."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ def entry_checks(
     cited: bool = True,
     docstring: Callable[[], str] | None = None,
 ) -> Iterator[Check]:
-    """Yield the checks that all kinds of entries share.
+    """Yield the checks shared by all kinds of entries.
 
     Args:
-        hyperparameters: the declared hyper-parameters.
+        hyperparameters: the declared hyperparameters.
         cited: whether a citation is expected.
-        docstring: imports the factory and returns its docstring. By default this happens in this process.
+        docstring: a function that imports the factory and returns its docstring, by default in this process.
     """
     imported = cache(docstring or (lambda: catalogue.resolve(entry).__doc__ or ""))
     yield Check(name="factory", action=lambda: imported() and None)
@@ -42,7 +42,7 @@ def _documented(docstring: str, entry: Entry, hyperparameters: Iterable[Hyperpar
         lacking.append(f"the factory of the {entry.kind} has no docstring")
     lacking += [f"hyper-parameter {h.name!r} has no doc" for h in hyperparameters if not h.doc.strip()]
     if lacking:
-        advice = "describe it, cite its publication (citation=...; if unpublished, authors and year), and document every hyper-parameter"
+        advice = "describe it, cite its publication (citation=..., or authors and year if unpublished), and document every hyper-parameter"
         raise CheckFailed("; ".join(lacking), advice)
 
 
@@ -50,14 +50,14 @@ def _lists_without_torch(entry: Entry) -> None:
     module = entry.record.module
     if listed_modules(module):
         raise CheckFailed(
-            f"importing {module} imports torch, which takes every command a second",
-            "import torch in the functions that use it; or move what needs it into a module of its own, and name that in the factory's "
-            f'string (factory="{module}_parts:Mine")',
+            f"importing {module} imports torch, which delays every command by a second",
+            "import torch in the functions that use it, or move the code that needs it to a separate module and refer to it in the "
+            f'factory string (factory="{module}_parts:Mine")',
         )
 
 
 def listed_modules(module: str, sought: tuple[str, ...] = ("torch",)) -> list[str]:
-    """Return the modules among ``sought`` that are imported when ``module`` is listed in a separate process.
+    """Return the modules in ``sought`` that are imported when ``module`` is listed in a separate process.
 
     Args:
         sought: the modules to look for.
@@ -73,7 +73,7 @@ def listed_modules(module: str, sought: tuple[str, ...] = ("torch",)) -> list[st
 
 @cache
 def _listing(module: str, sought: tuple[str, ...], path: tuple[str, ...]) -> tuple[bool, str]:
-    """Import and list a module in a separate process. Return whether that failed, and its last output (the error or the modules)."""
+    """Import and list a module in a separate process. Return whether this failed, and its last output (the error or the modules)."""
     done = run_helper("cglsuite.testing.staged.listing", module, *sought, limit_s=_LISTING_S, start_new_session=True)
     if done.returncode:
         return True, "".join(done.stderr.strip().splitlines()[-1:]) or f"exit status {done.returncode}"

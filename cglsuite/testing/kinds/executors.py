@@ -1,4 +1,4 @@
-"""Conformance checks for executors: every cell runs once, a failure affects only its own cell, and no finished cell is lost."""
+"""Conformance checks for executors: every cell runs once, failures affect only their own cell, and finished cells are never lost."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def examine_executor(
     """Run all checks of an executor, or those in ``only``, and return the findings.
 
     Args:
-        on_finding: called with each finding immediately. options: values for the executor's options.
+        on_finding: called with each finding immediately. options: values of the executor's options.
     """
     whole = catalogue or load_catalogue()
     entry = whole.get("executor", name)
@@ -65,7 +65,7 @@ def _checks(catalogue: Catalogue, trial: _Trial) -> Iterator[Check]:
 
 @dataclass
 class _Trial:
-    """An executor and a folder for the stores of its runs."""
+    """An executor, and a folder for the stores of its runs."""
 
     entry: Entry
     folder: Path
@@ -78,7 +78,7 @@ class _Trial:
 
     @cached_property
     def local(self) -> _Run:
-        """The same cells run by the suite's local executor, with the same log path, which is one of their settings."""
+        """The same cells run by the suite's local executor. The log path is also the same, since it is one of their settings."""
         (self.folder / "first.log").rename(self.folder / "kept.log")
         local = load_catalogue().get("executor", "local")
         run = _Run(self.request("local", [{}, {}, {}], entry=local, log="first"))
@@ -87,7 +87,7 @@ class _Trial:
         return run.waited()
 
     def request(self, store: str, cells: Sequence[Mapping[str, Any]], **more: Any) -> CellsRequest:
-        """Build the request for a run in the form that the other process reads."""
+        """Build the request for a run in the form that the separate process reads."""
         entry, log, timeout_s = more.get("entry", self.entry), more.get("log", store), more.get("timeout_s")
         options = self.options if entry is self.entry else {}
         (self.folder / f"{log}.log").touch()
@@ -119,7 +119,7 @@ class _Run:
             )  # fmt: skip
 
     def waited(self, limit_s: float = _LIMIT_S) -> _Run:
-        """Wait until the process ends.
+        """Wait until the process has ended.
 
         Raises:
             CheckFailed: it does not end.
@@ -131,7 +131,7 @@ class _Run:
             self.process.wait()
             raise CheckFailed(
                 f"run() has not returned after {limit_s:.0f} s (it printed: {self.printed or 'nothing'})",
-                "return when every cell has a record; for an engine, let poll() report parts that have ended",
+                "return when every cell has a record; for an engine, make poll() report the parts that have ended",
             ) from None
         return self
 
@@ -143,7 +143,7 @@ class _Run:
 
     @property
     def answer(self) -> dict[str, Any]:
-        """The outcome that the process has written.
+        """The outcome written by the process.
 
         Raises:
             CheckFailed: the process died or the executor raised an error. NotApplicable: the engine cannot be used on this machine.
@@ -151,17 +151,18 @@ class _Run:
         if not self.request.answer.exists():
             raise CheckFailed(
                 f"the process that calls run() ended with status {self.process.returncode} (it printed: {self.printed or 'nothing'})",
-                "raise an ExecutorError that says what is wrong; never end the process",
+                "raise an ExecutorError that describes the problem; never end the process",
             )
         answer: dict[str, Any] = json.loads(self.request.answer.read_text())
         if "error" in answer:
             if not answer["launched"] and answer["type"] in ("ExecutorError", "UnreachableError", "UsageError", "SpecError"):
                 raise NotApplicable(
-                    f"its engine cannot be used from here: {answer['error']}; options: --set run.{self.request.entry.name}.OPTION=VALUE"
+                    f"the engine cannot be used on this machine: {answer['error']}; set options with --set "
+                    f"run.{self.request.entry.name}.OPTION=VALUE"
                 )
             raise CheckFailed(
                 f"run() raises {answer['type']}: {answer['error']}",
-                "a cell that fails has a record; raise only if no worker can be started",
+                "write a record for a cell that fails; raise an error only if no worker can be started",
             )
         return answer
 
@@ -172,7 +173,7 @@ class _Run:
 
     @property
     def records(self) -> list[Record | None]:
-        """The record of each cell, in order."""
+        """The records of the cells, in order."""
         if not self.request.planned.exists():
             return [None for _ in self.request.cells]
         store = Store(self.request.store)
@@ -180,7 +181,7 @@ class _Run:
 
     @property
     def done(self) -> list[bool]:
-        """For each cell, whether it has a result."""
+        """Whether each cell has a result."""
         return [record is not None and record.done for record in self.records]
 
     @property
@@ -196,8 +197,8 @@ def _interface(catalogue: Catalogue, trial: _Trial) -> None:
         executor: Any = find_executor(catalogue, spec.name, trial.options)
     except TypeError as error:
         raise CheckFailed(
-            f"{spec.factory} does not take the declared options ({', '.join(o.name for o in spec.options) or 'none'}): {error}",
-            "give the factory one keyword argument per declared option",
+            f"{spec.factory} does not accept the declared options ({', '.join(o.name for o in spec.options) or 'none'}): {error}",
+            "define the factory with one keyword argument per declared option",
         ) from error
     needed, target = (_LAUNCHER, executor.launcher) if spec.remote else (("run",), executor)
     if missing := [call for call in needed if not callable(getattr(target, call, None))]:
@@ -208,7 +209,7 @@ def _interface(catalogue: Catalogue, trial: _Trial) -> None:
         )
     if spec.remote and not isinstance(parts := getattr(target, "parts", None), int):
         raise CheckFailed(
-            f"{type(target).__name__}.parts is {parts!r}; expected the largest number of parts, an int", "set self.parts in __init__"
+            f"{type(target).__name__}.parts is {parts!r}; expected an int, the maximum number of parts", "set self.parts in __init__"
         )
 
 
@@ -222,22 +223,22 @@ def _runs(trial: _Trial) -> None:
         without = f"no record, {others} under other keys; it returned {unfinished!r} and printed: {run.printed or 'nothing'}"
         raise CheckFailed(
             f"{done.count(False)} of {len(done)} cells have no result after run() ({reasons or without})",
-            "start job.words(part) for every part and return when they have ended",
+            "start job.words(part) for every part, and return when all of them have ended",
         )
     if unfinished != 0:
         raise CheckFailed(
-            f"run() returns {unfinished!r} when every cell is done; expected 0", "return the number of cells without a result"
+            f"run() returns {unfinished!r} although every cell is done; expected 0", "return the number of cells without a result"
         )
     if run.leases:
-        raise CheckFailed(f"leases are left after run(): {', '.join(run.leases[:3])}", "wait for workers before run() returns")
+        raise CheckFailed(f"leases remain after run(): {', '.join(run.leases[:3])}", "wait for all workers before run() returns")
 
 
 def _once(trial: _Trial) -> None:
     """Check that no cell is started twice."""
     if twice := {n: times for n, times in trial.first.begun.items() if times > 1}:
         raise CheckFailed(
-            f"{len(twice)} of 3 cells were run more than once (most often {max(twice.values())} times)",
-            "hand out cells by lease (Store.lease), or start each part once: launch() returns the ids of parts that are alive",
+            f"{len(twice)} of 3 cells were run more than once (at most {max(twice.values())} times)",
+            "assign cells with a lease (Store.lease), or start each part only once: launch() returns the ids of running parts",
         )
 
 
@@ -248,7 +249,8 @@ def _same_bits(trial: _Trial) -> None:
         if differs := [name for name in a if a[name] != b.get(name)]:
             raise CheckFailed(
                 f"cell {n} differs from a local run in {', '.join(differs)}",
-                "run cells with the engine's run_cell, under the threads and the device of the request; change no environment variable",
+                "run cells with the engine's run_cell, with the threads and the device of the request, and do not change "
+                "environment variables",
             )
 
 
@@ -260,14 +262,14 @@ def _results(record: Record | None) -> dict[str, Any]:
 
 
 def _keeps(trial: _Trial) -> None:
-    """Check that a second run over the same store runs no cell."""
+    """Check that a second run on the same store does not run any cell."""
     begun = trial.first.begun
     again = trial.run("first", [{}, {}, {}])
     if again.answer["unfinished"] != 0 or again.begun != begun:
         raise CheckFailed(
-            f"a second run over the same store begins {(again.begun - begun).total()} cells and returns {again.answer['unfinished']!r}; "
-            "expected none and 0",
-            "skip cells whose record is done: store.cached(key) is not None",
+            f"a second run on the same store starts {(again.begun - begun).total()} cells and returns {again.answer['unfinished']!r}; "
+            "expected no cells and 0",
+            "skip cells with a finished record: store.cached(key) is not None",
         )
 
 
@@ -280,39 +282,45 @@ def _failures(trial: _Trial) -> None:
     names = ("a good cell", "a cell that fails", "a cell that kills its process", "a cell that takes too long", "a good cell after these")
     wrong = [f"{name}: {b}, expected {a}" for name, a, b in zip(names, expected, came, strict=True) if a != b]
     if wrong:
-        raise CheckFailed("; ".join(wrong), "run cells in worker processes, watch them, and put a failure record for a worker that dies")
+        raise CheckFailed("; ".join(wrong), "run cells in worker processes, monitor them, and write a failure record if a worker dies")
     if run.answer["unfinished"] != 3:
-        raise CheckFailed(f"run() returns {run.answer['unfinished']!r} with 3 cells without a result", "return the number of such cells")
+        raise CheckFailed(
+            f"run() returns {run.answer['unfinished']!r} although 3 cells have no result", "return the number of cells without a result"
+        )
 
 
 def _interrupt(trial: _Trial) -> None:
-    """Check that Ctrl-C ends the run: workers stop, finished cells stay, and the next run completes only the missing cells."""
+    """Check that Ctrl-C ends the run: workers stop, finished cells remain, and the next run computes only the missing cells."""
     cells = [{}, {"seconds": _PAUSE_S}, {"seconds": _PAUSE_S}]
     run, deadline = _Run(trial.request("interrupt", cells)), time.monotonic() + _LIMIT_S
     while not (run.done[0] and run.begun.total() > 1):
         if run.process.poll() is not None or time.monotonic() > deadline:
             run.waited(0.1)
             run.answer  # noqa: B018 - raises what went wrong
-            raise CheckFailed("run() returned before its cells were done", "wait for all cells")
+            raise CheckFailed("run() returned before all cells were done", "wait for all cells")
         time.sleep(0.1)
     run.process.send_signal(signal.SIGINT)
     try:
         run.waited(_END_S)
     except CheckFailed:
         raise CheckFailed(
-            f"{_END_S:.0f} s after Ctrl-C run() has not returned",
-            "let KeyboardInterrupt pass after you have stopped your workers; an engine's cancel() ends its parts",
+            f"run() has not returned {_END_S:.0f} s after Ctrl-C",
+            "stop the workers and then re-raise KeyboardInterrupt; for an engine, make cancel() end its parts",
         ) from None
     time.sleep(_QUIET_S)
     begun = run.begun
     if not run.done[0]:
-        raise CheckFailed("a cell that was done before Ctrl-C has no result afterwards", "never remove records")
+        raise CheckFailed("a cell that was done before Ctrl-C has no result afterwards", "do not remove records")
     time.sleep(_QUIET_S)
     if run.begun != begun:
-        raise CheckFailed("cells are still begun after run() has returned on Ctrl-C", "stop every worker before KeyboardInterrupt passes")
+        raise CheckFailed(
+            "cells are still started after run() has returned on Ctrl-C", "stop all workers before re-raising KeyboardInterrupt"
+        )
     finished = run.done
     rest = trial.run("interrupt", cells)
     if rest.answer["unfinished"] != 0:
-        raise CheckFailed(f"the run after Ctrl-C returns {rest.answer['unfinished']!r}; expected 0", "run cells without a finished record")
+        raise CheckFailed(
+            f"the run after Ctrl-C returns {rest.answer['unfinished']!r}; expected 0", "run all cells without a finished record"
+        )
     if any(rest.begun[n] != 1 for n, done in enumerate(finished) if done):
-        raise CheckFailed("the run after Ctrl-C repeats a finished cell", "skip cells whose record is done")
+        raise CheckFailed("the run after Ctrl-C repeats a finished cell", "skip cells with a finished record")

@@ -1,7 +1,7 @@
-"""Conformance checks for methods, on tiny streams of every level and setting that a method declares.
+"""Conformance checks for methods on tiny streams of every level and setting that they declare.
 
-The method runs in processes without hidden labels or scores. Findings depend on its predictions and states and on how its process
-ends.
+The method runs in processes without access to hidden labels or scores. Findings depend on its predictions and states, and on how its
+process ends.
 """
 
 from __future__ import annotations
@@ -65,11 +65,11 @@ def examine_method(
     """Run all checks of a method in a process that loads no plugin, and return the findings.
 
     Args:
-        quick: one tiny stream per level and per setting, instead of all combinations.
-        scenarios: the tiny scenarios to run; those whose level or setting the method does not declare are skipped.
+        quick: run only one tiny stream per level and per setting instead of all combinations.
+        scenarios: the tiny scenarios to run. Scenarios with a level or setting that the method does not declare are skipped.
         only: names of the checks to run; empty for all. A run that fails is always reported.
         on_finding: called with each finding immediately.
-        judge: the judge process to use. By default a new one is started.
+        judge: the judge process to use. By default, a new one is started.
         seed: the seed of the data that the method is tested on; random by default.
     """
     with ExitStack() as stack:
@@ -108,7 +108,7 @@ def judged(
 
 
 def _no_stream_finding(entry: Entry) -> Finding:
-    """Return the finding for a method that supports none of the streams selected for the check."""
+    """Return the finding for a method that supports none of the selected streams."""
     spec: Any = entry.spec
     said = (
         f"it declares the levels {', '.join(spec.levels) or 'none'} and the settings {', '.join(spec.settings) or 'none'}: no such stream"
@@ -143,16 +143,16 @@ def _of_the_entry(catalogue: Catalogue, entry: Entry, method_sandbox: Sandbox) -
 
 def _declared(spec: MethodSpec) -> None:
     if not spec.levels or not spec.settings:
-        raise CheckFailed("it declares no level or no setting", "declare the problem levels and settings that it supports")
+        raise CheckFailed("the method declares no level or no setting", "declare the problem levels and settings that it supports")
     if spec.category not in CATEGORIES and (meant := _category_synonym(spec.category)):
         raise CheckFailed(
-            f"unknown category {spec.category!r}; expected one of {', '.join(CATEGORIES)}, or one of your own",
-            f"write category={meant!r}, by which reports group the suite's methods",
+            f"unknown category {spec.category!r}; expected one of {', '.join(CATEGORIES)}, or a new category",
+            f"use category={meant!r}, which the reports use to group methods",
         )
 
 
 def _category_synonym(category: str) -> str:
-    """Return the suite's category for a synonym or a different spelling; empty for an author's own category."""
+    """Return the suite's category for a synonym or another spelling; an empty string for an author's own category."""
     plain = category.strip().lower().replace("z", "s")
     return _CATEGORY_SYNONYMS.get(plain) or next((known for known in CATEGORIES if known.lower() == plain), "")
 
@@ -162,7 +162,7 @@ def _category_synonym(category: str) -> str:
 
 @dataclass(kw_only=True)
 class _Trial:
-    """A case with its reference run, a second run in the same process, resumed runs, and a snapshot of folders."""
+    """A case with its reference run, a second run in the same process, the resumed runs, and a snapshot of folders."""
 
     case: Case
     first: Outcome
@@ -171,7 +171,7 @@ class _Trial:
 
     @cached_property
     def parts(self) -> list[_Part]:
-        """The runs resumed from each state, up to the first that differs from the reference run."""
+        """The runs resumed from each state, up to the first run that differs from the reference run."""
         parts = list[_Part]()
         for part in _resumed_runs(self.case, self.first):
             parts.append(part)
@@ -181,19 +181,19 @@ class _Trial:
 
     @cached_property
     def small(self) -> list[list[State]] | None:
-        """The states under a small budget, for a stream and for one with twice as many items; ``None`` if the method rejects the budget."""
+        """The states under a small budget, for a stream and for one with twice the number of items; ``None`` if the method rejects it."""
         try:
             return [self.small_run(times) for times in (1, 2)]
         except Refused:
             return None
 
     def small_run(self, times: int) -> list[State]:
-        """Return the states under a small budget, for a stream with ``times`` times the usual number of items."""
+        """Return the states under a small budget for a stream with ``times`` times the usual number of items."""
         return self.case.run_one(per_class=times * PER_CLASS, training__epochs=1, scenario__memory_budget=_SMALL_BUDGET).states
 
 
 def _of_the_case(case: Case, quick: bool, wanted: Sequence[str]) -> Iterator[Finding]:
-    """Yield the findings of a run on a stream and, if it succeeds, of the checks ``wanted``."""
+    """Yield the finding of a run on a stream and, if it succeeds, those of the checks ``wanted``."""
     tried = list[_Trial]()
     first = performed("runs", partial(_runs, case, quick, tried), case.scenario)
     yield explained(first, case)
@@ -203,7 +203,7 @@ def _of_the_case(case: Case, quick: bool, wanted: Sequence[str]) -> Iterator[Fin
 
 
 def _runs(case: Case, quick: bool, tried: list[_Trial]) -> None:
-    """Check that the method runs twice in one process, with a finite score for every query."""
+    """Check that the method runs twice in one process and gets a finite score for every query."""
     before, first = case.folder_snapshot(), case.judge_session(probed=True)
     second: dict[str, Any] = {"turn": 1, "until": 1 if quick else None}
 
@@ -222,7 +222,7 @@ def _runs(case: Case, quick: bool, tried: list[_Trial]) -> None:
 
 
 def _learns(trial: _Trial) -> None:
-    """Check that performance on a task right after training is better than chance. Two more draws of the data are tried before failing."""
+    """Check that performance on a task right after training is above chance. Two more draws of the data are tried before failing."""
     case = trial.case
     draws = [_LearningCheck.of(case, trial.first)]
     if not draws[0].enough:
@@ -231,7 +231,7 @@ def _learns(trial: _Trial) -> None:
     mean, guess, needed = (sum(getattr(draw, part) for draw in draws) / len(draws) for part in ("mean", "guess", "needed"))
     if not mean >= needed:
         raise CheckFailed(
-            f"mean performance right after training on a task is {mean:.3f}, chance is {guess:.3f}; expected at least {needed:.3f}",
+            f"mean performance right after training on a task is {mean:.3f} (chance is {guess:.3f}); expected at least {needed:.3f}",
             why_not_learnt(trial.first, case.hyperparameters, draws[0].tasks),
         )
 
@@ -247,12 +247,12 @@ class _LearningCheck:
 
     @property
     def enough(self) -> bool:
-        """Return whether the threshold is reached."""
+        """Whether the threshold is reached."""
         return self.mean >= self.needed
 
     @classmethod
     def of(cls, case: Case, outcome: Outcome) -> _LearningCheck:
-        """Compute the performance of a run on a case's stream."""
+        """Compute the performance of a run on the stream of a case."""
         stream, _ = case.stream(case.cell())
         guesses, best, matrix = chance(stream), PERFORMANCE_RANGES[stream.spec.performance][1], outcome.matrix
         if isinstance(stream, TaskFreeStream):
@@ -268,17 +268,20 @@ class _LearningCheck:
 
 
 _ELSEWHERE = (
-    "use sorted() over sets, and hashlib instead of hash(), whose value for a text differs from process to process, as do addresses, "
+    "use sorted() for sets, and hashlib instead of hash(). Hashes of strings differ between processes, as do addresses, "
     "os.environ, os.getppid() and sys.modules"
 )
 
 
 def _repeatable(trial: _Trial) -> None:
-    """Check that a second run with different global random states and decoys gives the same losses, states and predictions, and that
-    every task does so in a process with a different hash seed, modules, environment variables and parent."""
+    """Check that a second run gives the same losses, states and predictions.
+
+    It uses other global random states and decoys. Every task is also repeated in a process with a different hash seed, modules, environment
+    variables and parent.
+    """
     case, first = trial.case, trial.first
     if not trial.first.notes["random"]:
-        raise CheckFailed("the run changed global random states", "draw from self.context.generator(purpose), and never set global seeds")
+        raise CheckFailed("the run changes global random states", "draw from self.context.generator(purpose), and never set global seeds")
     if not (differs := _difference(first, trial.again)):
         where = "under another hash seed (PYTHONHASHSEED), with other modules, variables and another parent process"
         if difference := _difference(first, case.run_one(until=1, elsewhere=True)):
@@ -289,26 +292,27 @@ def _repeatable(trial: _Trial) -> None:
         return
     same, other = case.run_one(), case.run_one(turn=1)
     if difference := _difference(first, same):
-        raise CheckFailed(f"a second run gives {difference}", "draw from self.context.generator(purpose); sort the content of sets")
+        raise CheckFailed(f"a second run gives {difference}", "draw from self.context.generator(purpose), and sort the contents of sets")
     if difference := _difference(first, other):
         raise CheckFailed(
-            f"with other hidden labels in the process it gives {difference}", "do not use test labels; find out how they are reached"
+            f"with other hidden labels in the process, it gives {difference}",
+            "do not use test labels; find out how the method accesses them",
         )
     raise CheckFailed(
-        f"a second run in the same process gives {differs}", "keep no state in modules or classes: every run starts from setup()"
+        f"a second run in the same process gives {differs}", "do not keep state in modules or classes; every run starts from setup()"
     )
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Part:
-    """How a run resumed from a state differs ``elsewhere`` (as for :meth:`Sandbox.run`) and, if it differs there, ``here``."""
+    """The differences of a run resumed from a state: ``elsewhere`` (as for :meth:`Sandbox.run`) and, if there are any, ``here``."""
 
     elsewhere: CheckFailed | None
     here: CheckFailed | None = None
 
 
 def _resumed_runs(case: Case, first: Outcome) -> Iterator[_Part]:
-    """Yield the runs resumed from each state except the last. Each continues for one task."""
+    """Yield the runs resumed from each state except the last. Each run continues for one task."""
     for k, state in enumerate(first.states, start=1):
         if k == max(first.matrix):
             break
@@ -317,8 +321,8 @@ def _resumed_runs(case: Case, first: Outcome) -> Iterator[_Part]:
 
 
 def _resumed(case: Case, first: Outcome, k: int, state: State, *, elsewhere: bool = False) -> CheckFailed | None:
-    """Return how a run resumed from the ``k``-th state differs from the first run, or None if it does not."""
-    advice = "list in `state` every attribute that later tasks need, and initialise each in setup()"
+    """Describe how a run resumed from the ``k``-th state differs from the first run; ``None`` if it does not."""
+    advice = "list every attribute that later tasks need in `state`, and initialise it in setup()"
     is_kept = k < len(first.states)  # the state after the last evaluation of a task-free stream is not
     where = f"from the state after {'evaluation' if 'task-free' in case.scenario else 'task'} {k} in another process"
     try:
@@ -335,7 +339,7 @@ def _resumed(case: Case, first: Outcome, k: int, state: State, *, elsewhere: boo
 
 
 def _resumable(trial: _Trial) -> None:
-    """Check that a run resumed task by task, in processes with only the previous state, gives the same results as an uninterrupted run."""
+    """Check that a run resumed for each task, in processes with only the previous state, gives the same results as an uninterrupted run."""
     for part in trial.parts:
         if part.here is not None:
             raise part.here
@@ -348,39 +352,39 @@ def _independent(trial: _Trial) -> None:
 
 
 def _out_of_reach(trial: _Trial) -> None:
-    """Check that nothing the method holds after a run gives access to hidden labels."""
+    """Check that no object held by the method after a run gives access to hidden labels."""
     if path := trial.first.notes["leads_to"]:
-        raise CheckFailed(f"hidden labels can be reached from the method by {path}", "hold only views, batches and the context")
+        raise CheckFailed(f"hidden labels can be reached from the method through {path}", "store only views, batches and the context")
 
 
 def _code_unchanged(trial: _Trial) -> None:
-    """Check that no function of the suite or of torch was replaced and no global setting was changed."""
+    """Check that the method does not replace functions of the suite or of torch, or change global settings."""
     if replaced := trial.first.notes["replaced"]:
-        raise CheckFailed(f"it replaced {', '.join(replaced[:3])}", "override methods of Method; do not patch the suite or torch")
+        raise CheckFailed(f"the method replaces {', '.join(replaced[:3])}", "override methods of Method; do not patch the suite or torch")
     if settings := trial.first.notes["settings"]:
-        raise CheckFailed(f"it changes global settings: {', '.join(settings)}", "restore global settings")
+        raise CheckFailed(f"the method changes global settings: {', '.join(settings)}", "restore global settings")
 
 
 def _inputs_unchanged(trial: _Trial) -> None:
     """Check that the method does not modify its inputs."""
     if changed := trial.first.notes["changed"]:
         raise CheckFailed(
-            f"tensors of a view or of the data were changed in place: {', '.join(changed)}", "clone tensors before changing them"
+            f"the method changes tensors of a view or of the data in place: {', '.join(changed)}", "clone tensors before changing them"
         )
 
 
 def _acts(trial: _Trial) -> None:
-    """Check that the method writes no files, opens no connections, starts no processes, and does not read data itself."""
+    """Check that the method does not write files, open connections, start processes, or read data itself."""
     if acts := trial.first.notes["acts"] or [f"writes the file {path}" for path in _files_changed(trial)]:
-        raise CheckFailed("; ".join(acts[:5]), "a method must not write files or open connections: keep results in `state` and counters()")
+        raise CheckFailed("; ".join(acts[:5]), "do not write files or open connections; keep results in `state` and counters()")
 
 
 def _files_changed(trial: _Trial) -> list[str]:
-    """Return the files that the method changed in folders.
+    """Return the files in the folders that the method changed.
 
-    Other processes may write there too. The method is therefore run a few more times, on different data, followed by an equally long time
-    without runs. A place counts if it changes whenever the method runs, and never otherwise. A file written only if missing counts if it
-    is as large as the output of the first run and no other run writes anything.
+    Other processes may also write there. The method is therefore run a few more times on different data, followed by an equally long time
+    without runs. A place counts if it changes whenever the method runs and never otherwise. A file that is written only if it is missing
+    counts if it is as large as the output of the first run and no other run writes anything.
     """
     case, now = trial.case, trial.case.folder_snapshot()
     files = changed(trial.before, now)
@@ -400,7 +404,7 @@ def _files_changed(trial: _Trial) -> list[str]:
 
 
 def _as_large_as(written: int, before: Snapshot, now: Snapshot, files: dict[str, list[str]]) -> list[str]:
-    """Return new files with exactly as many bytes as the process wrote. Return none if so few bytes may match by chance."""
+    """Return the new files with exactly as many bytes as the process wrote, or none if the number is small enough to match by chance."""
     for place, paths in files.items():
         new = {p: now[place][p][1] for p in paths if p not in before.get(place, {}) and len(now[place][p]) > 1}
         same = [path for path, size in new.items() if size == written]
@@ -410,22 +414,22 @@ def _as_large_as(written: int, before: Snapshot, now: Snapshot, files: dict[str,
 
 
 def _within_budget(trial: _Trial) -> str:
-    """Check that the method respects a small budget or rejects it by name, and stores no items outside the metered memory."""
+    """Check that the method respects a small budget or rejects it with an error, and stores no items outside the metered memory."""
     advice = "keep items only in self.memory, and set other attributes that hold items to None in after_task"
     notes, past = trial.first.notes, "past-views" in trial.case.catalogue.method(trial.case.method).needs
     if notes["holds"]:
-        raise CheckFailed(f"after the last task it still holds items outside its memory ({notes['holds']})", advice)
+        raise CheckFailed(f"after the last task, the method still holds items outside its memory ({notes['holds']})", advice)
     if notes["kept"] and not past:
-        raise CheckFailed(f"after a task ends, its {' and '.join(notes['kept'])} are still referenced", advice)
+        raise CheckFailed(f"after a task has ended, its {' and '.join(notes['kept'])} are still referenced", advice)
     for states in [trial.first.states, *(trial.small or [])]:
         if (copied := max(state.copied for state in states)) >= _COPIES:
-            raise CheckFailed(f"the state outside the memory holds features of training items (at least {copied} items)", advice)
+            raise CheckFailed(f"the state outside the memory contains features of training items (at least {copied} items)", advice)
         if beyond := max(state.oversized for state in states):
-            raise CheckFailed(f"items in memory hold {beyond} extra numbers", "keep items as self.problem.sample gives them")
+            raise CheckFailed(f"items in memory contain {beyond} additional values", "store items as returned by self.problem.sample")
         if more := max(state.stuffed for state in states):
             raise CheckFailed(
-                f"extras of items in memory hold the features of {more} more training items than there are items",
-                "keep in extra what belongs to the item of that row",
+                f"the extras of items in memory contain the features of {more} more training items than there are items",
+                "store in extra only data about the item of the same row",
             )
     if trial.small is not None:
         _small(trial, trial.small, advice)
@@ -435,7 +439,7 @@ def _within_budget(trial: _Trial) -> str:
 def _small(trial: _Trial, small: list[list[State]], advice: str) -> None:
     charged = max(state.charged for states in small for state in states)
     if charged > _SMALL_BUDGET:
-        raise CheckFailed(f"{charged} items were kept under a budget of {_SMALL_BUDGET}", advice)
+        raise CheckFailed(f"the method stored {charged} items with a budget of {_SMALL_BUDGET}", advice)
     first, two = (states[-1] for states in small)
     if hoards := [hoard for hoard in _HOARDS if hoard.beyond(first, two)]:
         four = trial.small_run(4)[-1]  # a longer stream may need one more copy of the model, but only once
@@ -448,8 +452,8 @@ class _Hoard:
     """A part of a method's state that must not grow with the number of training items.
 
     Args:
-        what: description of the part. unit: unit of its size. size: its size in a state. growth: its growth between two states; by default
-            the difference of their sizes.
+        what: description of the part. unit: unit of its size. size: its size in a state. growth: its growth between two states; by default,
+            the difference between their sizes.
     """
 
     what: str
@@ -458,7 +462,7 @@ class _Hoard:
     growth: Callable[[State, State], int] | None = None
 
     def beyond(self, fewer: State, more: State) -> bool:
-        """Return whether the part grows too much from one state to a state after more training items."""
+        """Return whether the part grows too much between a state and another state after more training items."""
         grows = self.size(more) - self.size(fewer) if self.growth is None else self.growth(fewer, more)
         return grows > HOARD_BYTES * (more.trained - fewer.trained)
 
@@ -497,7 +501,7 @@ def _carried_sizes(states: list[State]) -> str:
 
 
 def _difference(first: Outcome, second: Outcome) -> str:
-    """Describe the first difference between two runs over their common length; empty if there is none."""
+    """Describe the first difference between two runs over their common length; an empty string if there is none."""
     for k, (a, b) in enumerate(zip(first.states, second.states, strict=False)):
         if first.losses[k] != second.losses[k]:
             return f"different losses in task {k + 1}"
@@ -541,11 +545,11 @@ def _of_devices(entry: Entry, cases: list[Case]) -> Iterator[Finding]:
 
 
 def _devices_agree(entry: Entry, case: Case) -> None:
-    """Check that three steps without dropout give nearly the same loss on CPU and GPU."""
+    """Check that three training steps without dropout give nearly the same loss on CPU and GPU."""
     losses = case.method_sandbox.agree(case.catalogue, entry, case.scenario)
     if not torch.allclose(torch.tensor(losses["cpu"]), torch.tensor(losses["cuda"]), rtol=1e-3, atol=1e-4):
         raise CheckFailed(
-            f"losses on the CPU {losses['cpu']} and on the GPU {losses['cuda']} differ", "create tensors on self.problem.device"
+            f"losses differ between the CPU ({losses['cpu']}) and the GPU ({losses['cuda']})", "create tensors on self.problem.device"
         )
 
 
@@ -565,7 +569,7 @@ def explained(finding: Finding, case: Case, matrix: Mapping[int, Sequence[float]
 
 
 def _matrix_text(matrix: Mapping[int, Sequence[float]]) -> str:
-    """Format the matrix as aligned text with one row per stage and a dash for tasks that were not queried."""
+    """Format the matrix as aligned text, with one row per stage and a dash for tasks that were not queried."""
     if not matrix:
         return ""
     tasks = len(next(iter(matrix.values())))
@@ -577,11 +581,11 @@ def _matrix_text(matrix: Mapping[int, Sequence[float]]) -> str:
 
 
 def why_not_learnt(run: Outcome, hyperparameters: Iterable[Hyperparameter], learnt: Sequence[bool]) -> str:
-    """Return advice that fits how a method failed to learn.
+    """Return advice for a method that failed to learn.
 
     Args:
-        run: the measured run. hyperparameters: the method's hyper-parameters.
-        learnt: for each task that could be tested, whether performance right after training on it was good enough.
+        run: the measured run. hyperparameters: the method's hyperparameters.
+        learnt: for each tested task, whether performance right after training on it was good enough.
     """
     losses = run.losses[0] if run.losses else []
     fell = f"from {losses[0]:.3g} to {losses[-1]:.3g}" if losses else "unknown"

@@ -1,4 +1,4 @@
-"""Conformance checks for metrics and measures: pure functions of the performance matrix or of predictions, as their specs declare."""
+"""Conformance checks for metrics and measures: pure functions of the performance matrix or of predictions that match their specs."""
 
 from __future__ import annotations
 
@@ -49,12 +49,14 @@ def outcomes(catalogue: Catalogue, entry: Entry) -> Iterator[tuple[str, str]]:
 
 def _has_formula(spec: Any) -> None:
     if not spec.formula.strip():
-        raise CheckFailed("the spec has no formula", "write it with M[k,j], the performance on task j after task k")
+        raise CheckFailed("the spec has no formula", "write one in terms of M[k,j], the performance on task j after task k")
 
 
 def _matrix(setting: str, tasks: int, *, reached: float, lost: float) -> list[list[float]]:
-    """Build a synthetic matrix [T + 1][T]: chance before a task, ``reached`` right after it, minus ``lost`` per later task; NaN where
-    there are no queries."""
+    """Build a synthetic matrix [T + 1][T].
+
+    Performance is chance before a task, ``reached`` right after it, and decreases by ``lost`` per later task; NaN without queries.
+    """
 
     def cell(k: int, j: int) -> float:
         if k > j:
@@ -80,7 +82,9 @@ def _value(catalogue: Catalogue, entry: Entry, setting: str, matrix: list[list[f
     except ValueError as error:
         if "read-only" not in str(error):
             raise
-        raise CheckFailed("it modifies its input matrix", "copy before changing: np.array(matrix, dtype=float)") from error
+        raise CheckFailed(
+            "the metric modifies its input matrix", "copy the matrix before changing it: np.array(matrix, dtype=float)"
+        ) from error
 
 
 def _has_values(spec: Any, measure: Any) -> None:
@@ -89,36 +93,38 @@ def _has_values(spec: Any, measure: Any) -> None:
         value = measure(_matrix("task-il", tasks, reached=0.9, lost=0.1))
         if tasks > 1 and math.isnan(value) and not spec.undefined:
             raise CheckFailed(
-                f"it is NaN for a complete matrix of {tasks} tasks",
-                'NaN is for incomplete matrices; if a complete matrix can have no value, say when: undefined="nothing is forgotten"',
+                f"the metric is NaN for a complete matrix of {tasks} tasks",
+                'return NaN only for incomplete matrices, or state when a complete matrix has no value: undefined="nothing is forgotten"',
             )
         if not math.isnan(value) and not low <= value <= high:
-            raise CheckFailed(f"it is {value:g} for a matrix of {tasks} tasks; range = ({low:g}, {high:g})", "declare its true range")
+            raise CheckFailed(
+                f"the metric is {value:g} for a matrix of {tasks} tasks, outside its range ({low:g}, {high:g})", "declare the correct range"
+            )
 
 
 def _pure(measure: Any) -> None:
     matrix = _matrix("task-il", _TASKS, reached=0.9, lost=0.1)
     values = [measure(matrix) for _ in range(2)]
     if repr(values[0]) != repr(values[1]):
-        raise CheckFailed(f"two calls give {values[0]!r} and {values[1]!r}", "compute from the arguments alone")
+        raise CheckFailed(f"two calls give {values[0]!r} and {values[1]!r}", "use only the arguments")
 
 
 def _directed(spec: Any, measure: Any) -> None:
-    """Check that a method that learns and remembers everything does not score worse than one that learns little and forgets it."""
+    """Check that a method that learns and remembers everything does not score worse than one that learns and retains little."""
     good = measure(_matrix("task-il", _TASKS, reached=0.9, lost=0.0))
     bad = measure(_matrix("task-il", _TASKS, reached=0.5, lost=0.15))
     if math.isnan(good) or math.isnan(bad):
         return
     if (good < bad) if spec.direction == "up" else (good > bad):
         raise CheckFailed(
-            f"it is {good:g} for a method that forgets nothing and {bad:g} for one that forgets, but direction={spec.direction!r}",
-            'set direction="up" if higher is better, "down" if lower is',
+            f"the metric is {good:g} for a method that forgets nothing and {bad:g} for one that forgets, but direction={spec.direction!r}",
+            'set direction="up" if higher values are better, or "down" if lower values are better',
         )
 
 
 _ITEMS, _OUTPUTS, _HITS_K = 60, 6, 5
 _SAME = 1e-9
-_FINDING = "a measure is a pure function of its argument: factory(answered) -> float, or OutputScores"
+_FINDING = "make the measure a pure function of its argument: factory(answered) -> float, or OutputScores"
 
 
 def measure_checks(catalogue: Catalogue, entry: Entry) -> Iterator[Check]:
@@ -143,7 +149,9 @@ def measure_outcomes(catalogue: Catalogue, entry: Entry) -> Iterator[tuple[str, 
 
 def _declared(spec: MeasureSpec) -> None:
     if not spec.labels or not spec.levels:
-        raise CheckFailed("it declares no kind of labels or no level", "name what it scores: labels=('single',), 'multi' or 'real'")
+        raise CheckFailed(
+            "the measure declares no kind of labels or no level", "declare the labels that it scores: labels=('single',), 'multi' or 'real'"
+        )
 
 
 def _case(labels: str, spec: MeasureSpec) -> tuple[Tensor, Tensor, Tensor]:
@@ -167,7 +175,7 @@ def _guesses(labels: str, knowing: Tensor) -> Tensor:
 
 
 def _measure_value(catalogue: Catalogue, spec: MeasureSpec, y: Tensor, answers: Tensor, outputs: Tensor) -> float:
-    """Return the performance as the oracle computes it."""
+    """Return the performance as computed by the oracle."""
     low, high = spec.performance_range
     oracle = Oracle(len(outputs), spec.factory, _HITS_K, lower_is_better=spec.direction == "down", bounds=(low, high))
     catalogue.resolve(spec)
@@ -177,11 +185,11 @@ def _measure_value(catalogue: Catalogue, spec: MeasureSpec, y: Tensor, answers: 
 
 
 def _scores(catalogue: Catalogue, spec: MeasureSpec, labels: str) -> None:
-    """Check that correct predictions and guesses have a finite value in the declared range; for a single item the value may be NaN."""
+    """Check that correct predictions and guesses have finite values in the declared range. For a single item, the value may be NaN."""
     y, knowing, outputs = _case(labels, spec)
     for answers in (knowing, _guesses(labels, knowing)):
         if not math.isfinite(_measure_value(catalogue, spec, y, answers, outputs)):
-            raise CheckFailed(f"{_ITEMS} items have no value", "NaN is for tasks without anything to score")
+            raise CheckFailed(f"{_ITEMS} items have no value", "return NaN only for tasks without anything to score")
     _measure_value(catalogue, spec, y[:1], knowing[:1], outputs) if spec.levels != ("LP",) else None
 
 
@@ -191,8 +199,8 @@ def _measure_is_directed(catalogue: Catalogue, spec: MeasureSpec, labels: str) -
     right, guessed = (_measure_value(catalogue, spec, y, answers, outputs) for answers in (knowing, _guesses(labels, knowing)))
     if not right > guessed:
         raise CheckFailed(
-            f"performance is {right:g} for right answers and {guessed:g} for guesses, under direction={spec.direction!r}",
-            'declare direction="down" where lower values are better (performance is then minus the value), or correct the function',
+            f"performance is {right:g} for correct predictions and {guessed:g} for guesses, with direction={spec.direction!r}",
+            'set direction="down" if lower values are better (performance is then the negated value), or fix the function',
         )
 
 
@@ -206,9 +214,9 @@ def _measure_is_pure(catalogue: Catalogue, spec: MeasureSpec, labels: str) -> No
     with_state = Traces(RANDOM_STATES)
     function(Answered(y=y, answers=answers, outputs=outputs, hits_k=_HITS_K))
     if changes := with_state.changes():
-        raise CheckFailed(f"scoring changes global randomness: {'; '.join(changes)}", _FINDING)
+        raise CheckFailed(f"scoring changes global random states: {'; '.join(changes)}", _FINDING)
     if any(not torch.equal(a, b) for a, b in zip(before, (y, answers, outputs), strict=True)):
-        raise CheckFailed("it modifies its arguments", "clone before you change a tensor")
+        raise CheckFailed("the measure modifies its arguments", "clone tensors before changing them")
     disturb_randomness()
     values = [_measure_value(catalogue, spec, y, answers, outputs) for _ in range(2)]
     if values[0] != values[1]:
@@ -216,7 +224,7 @@ def _measure_is_pure(catalogue: Catalogue, spec: MeasureSpec, labels: str) -> No
 
 
 def _without_order(catalogue: Catalogue, spec: MeasureSpec, labels: str) -> None:
-    """Check that the order of items, which is shuffled in queries, has no effect."""
+    """Check that the score does not depend on the order of items, which is shuffled in queries."""
     y, knowing, outputs = _case(labels, spec)
     answers = _guesses(labels, knowing)
     turned = torch.randperm(len(y), generator=torch.Generator().manual_seed(13))

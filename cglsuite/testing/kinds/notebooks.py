@@ -1,4 +1,4 @@
-"""Conformance checks for notebooks: no stored outputs, a paired text form, parameters that are used, and a page without errors."""
+"""Conformance checks for notebooks: no stored outputs, a paired text form, no unused parameters, and a page without errors."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from cglsuite.testing.kinds.entries import entry_checks
 from cglsuite.testing.staged import notebook_study
 
 _CELL_S, _STUDY_S = 300.0, 300.0
-_TEXT_FORM = "write it with jupytext: `jupytext --to py:percent {name}.ipynb`, and keep both in step: `jupytext --sync`"
+_TEXT_FORM = "create it with `jupytext --to py:percent {name}.ipynb`, and keep both files in sync with `jupytext --sync`"
 
 
 def examine_notebook(
     name: str, catalogue: Catalogue | None = None, *, on_finding: OnFinding | None = None, only: Sequence[str] = ()
 ) -> CheckReport:
-    """Run all checks of a notebook, or those in ``only``, and return the findings. ``on_finding`` receives each immediately."""
+    """Run all checks of a notebook, or those in ``only``, and return the findings. ``on_finding`` is called with each one immediately."""
     whole = catalogue or load_catalogue()
     entry = whole.get("notebook", name)
     with tempfile.TemporaryDirectory(prefix="cglsuite-check-") as folder:
@@ -65,7 +65,7 @@ class _Trial:
 
     @cached_property
     def study(self) -> dict[str, Any]:
-        """The inputs of a report on a tiny campaign: the campaign file and a store with its records.
+        """The inputs for a report on a tiny campaign: the campaign file and a store with its records.
 
         Raises:
             CheckFailed: the campaign cannot be run.
@@ -77,13 +77,13 @@ class _Trial:
         done = run_helper(*words, limit_s=_STUDY_S, cwd=self.folder, env=environment)
         if done.returncode:
             raise CheckFailed(
-                f"the tiny campaign cannot be run: {done.stderr.strip()[-300:]}", "see that `cglsuite plugins` has no failure"
+                f"the tiny campaign cannot be run: {done.stderr.strip()[-300:]}", "make sure that `cglsuite plugins` reports no failures"
             )
         return {"campaign": str(campaign), "store": str(store), "overrides": {}, "device": "cpu", "train_missing": False}
 
     @cached_property
     def rendered(self) -> RenderedReport:
-        """The page for the tiny results, or with default parameters if the notebook does not report on a campaign."""
+        """The page for the tiny campaign, or for the default parameters if the notebook does not report on a campaign."""
         offered: dict[str, Any] = {"store": str(self.folder / "store")}
         if "campaign" in declared_parameters(self.notebook):
             offered = self.study
@@ -101,16 +101,16 @@ def _file(trial: _Trial) -> None:
     if kernel != "python3":
         raise CheckFailed(
             f"{trial.path}: the kernel is {kernel!r}; expected 'python3'",
-            "select the kernel Python 3 and save it, or write it again with jupytext --update, which keeps the kernel",
+            "select the Python 3 kernel and save the notebook, or write it again with jupytext --update, which keeps the kernel",
         )
 
 
 def _clean(trial: _Trial) -> None:
-    """Check that the notebook is stored without outputs, so that a page shows only results computed for it."""
+    """Check that the notebook is stored without outputs, so that a page shows only results that were computed for it."""
     for number, cell in enumerate(trial.notebook.cells, start=1):
         if cell.get("outputs") or cell.get("execution_count") is not None:
             raise CheckFailed(
-                f"{trial.path}: cell {number} is stored with outputs; expected none",
+                f"{trial.path}: cell {number} has stored outputs; expected none",
                 "clear all outputs before saving, or write it with jupytext",
             )
 
@@ -124,7 +124,7 @@ def _text_form(trial: _Trial) -> None:
     try:
         import jupytext
     except ImportError:
-        raise NotApplicable("jupytext is not installed, which reads the .py beside it") from None
+        raise NotApplicable("jupytext is not installed, which is needed to read the .py file of the notebook") from None
     stored, read = (_cells(notebook) for notebook in (trial.notebook, jupytext.read(text, fmt="py:percent")))
     for number, (a, b) in enumerate(zip(stored, read, strict=False), start=1):
         if a != b:
@@ -138,15 +138,17 @@ def _cells(notebook: Any) -> list[tuple[str, str, list[str]]]:
 
 
 def _parameters(trial: _Trial) -> None:
-    """Check that one cell declares parameters as literals, and later cells use each of them or read them through the spec's declaration."""
+    """Check that one cell declares parameters as literals, and that later cells use each parameter or read all of them through the spec."""
     try:
         declared = declared_parameters(trial.notebook)
     except ReportError as error:
-        raise CheckFailed(f"{trial.path}: {error}", f"give the cell that assigns its inputs the tag {TAG!r} (and no other cell)") from None
+        raise CheckFailed(
+            f"{trial.path}: {error}", f"add the tag {TAG!r} to the cell that assigns the inputs, and to no other cell"
+        ) from None
     if computed := [name for name, parameter in declared.items() if not parameter.known]:
         raise CheckFailed(
             f"{trial.path}: the default of {', '.join(computed)} is computed; expected a literal",
-            "assign text, numbers, lists or tables in the parameters cell, and compute from them in the next cell",
+            "assign only strings, numbers, lists or dictionaries in the parameters cell, and compute from them in the next cell",
         )
     used = set[str]()
     for cell in trial.notebook.cells:
@@ -155,14 +157,14 @@ def _parameters(trial: _Trial) -> None:
     if (model := model_of(trial.entry)) is not None:
         if model.__name__ not in used:
             fix = f"asked = {model.__name__}.read(globals()) in the next cell"
-            raise CheckFailed(f"{trial.path}: no cell reads the parameters by {model.__name__}, their declaration", fix)
+            raise CheckFailed(f"{trial.path}: no cell reads the parameters with {model.__name__}, which declares them", fix)
         if different := sorted(declared.keys() ^ model.model_fields.keys()):
             raise CheckFailed(
-                f"{trial.path}: {', '.join(different)}: only one of the parameters cell and {model.__name__} has it",
-                "give both the same names",
+                f"{trial.path}: {', '.join(different)} must be in both the parameters cell and {model.__name__}, but one of them lacks it",
+                "use the same names in both",
             )
     elif unused := [name for name in declared if name not in used]:
-        raise CheckFailed(f"{trial.path}: no cell uses the parameter {', '.join(unused)}", "use it, or do not declare it")
+        raise CheckFailed(f"{trial.path}: no cell uses the parameter {', '.join(unused)}", "use the parameter or remove it")
 
 
 def _names(source: str) -> set[str]:
@@ -176,11 +178,11 @@ def _names(source: str) -> set[str]:
 
 
 def _runs(trial: _Trial) -> str:
-    """Check that Papermill runs the whole notebook, on a tiny campaign if it has the parameter ``campaign``, else with its defaults."""
+    """Check that Papermill runs the whole notebook, on a tiny campaign if it has a parameter ``campaign``, otherwise with its defaults."""
     if not trial.rendered.done:
         raise CheckFailed(
             f"{trial.path}: {trial.rendered.reason}",
-            "run it in Jupyter with the parameters `campaign` and `store` of a small campaign; the page of a failure shows the traceback",
+            "run it in Jupyter with `campaign` and `store` set to a small campaign; the page of a failed run shows the traceback",
         )
     return f"{trial.rendered.seconds:.0f} s"
 
@@ -189,6 +191,8 @@ def _page(trial: _Trial) -> None:
     """Check that the page has outputs and none of them is an error."""
     page = trial.rendered.path.read_text(encoding="utf-8")
     if "Traceback (most recent call last)" in page:
-        raise CheckFailed(f"{trial.path}: the page shows a traceback", "let no cell print one: catch the error and say what it means")
+        raise CheckFailed(f"{trial.path}: the page shows a traceback", "catch the error in the cell and explain what it means")
     if not any(marker in page for marker in ("<table", "<svg", "<img", "<pre")):
-        raise CheckFailed(f"{trial.path}: the page has no output", "end a cell with what it is to show: a table, a figure, a text")
+        raise CheckFailed(
+            f"{trial.path}: the page has no output", "end a cell with the value that it should show: a table, a figure or text"
+        )

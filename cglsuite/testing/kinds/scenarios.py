@@ -1,7 +1,7 @@
 """Conformance checks for scenarios and mixing schedules.
 
 A scenario's stream must be reproducible, its parts must not overlap, and views must not give access to hidden labels. A schedule must be a
-pure function of steps and spans that weights every latent task at every step.
+pure function of steps and spans that returns the weight of every latent task at every step.
 """
 
 from __future__ import annotations
@@ -70,14 +70,15 @@ def _cell(catalogue: Catalogue, entry: Entry) -> CellSpec:
     named = entry.name.partition("/")[0]
     if named != spec.dataset and not f"{named}-".startswith(f"{spec.dataset}-") and not f"{spec.dataset}-".startswith(f"{named}-"):
         raise CheckFailed(
-            f"the name says {named}, and the data set is {spec.dataset}",
-            f"begin the name with the data set or a variant of it ({spec.dataset}/..., {spec.dataset}-small/...), or set dataset={named!r}",
+            f"the name starts with {named}, but the data set is {spec.dataset}",
+            f"start the name with the data set or a variant of it ({spec.dataset}/..., {spec.dataset}-small/...), or set dataset={named!r}",
         )
     if spec.dataset not in catalogue.names("dataset"):
         raise CheckFailed(
             f"the data set {spec.dataset!r} of the scenario is unknown: no installed plugin provides it",
-            f"provide a DatasetSpec named {spec.dataset!r} in this package (cglsuite_datasets), or add the distribution that has it to the "
-            "dependencies",
+            f"provide a DatasetSpec named {spec.dataset!r} in this package (cglsuite_datasets), or add the "
+            f"distribution that provides it to "
+            "the dependencies",
         )
     return resolve_cell(catalogue, entry.name, FINE_TUNING, seeds=Seeds())
 
@@ -96,9 +97,9 @@ def _parts(stream: Stream) -> None:
     if stream.spec.setting in ("task-il", "class-il") and (shared := (stream.task_outputs.sum(dim=0) > 1).nonzero().flatten().tolist()):
         of = [k + 1 for k in range(len(stream)) if bool(stream.task_outputs[k, shared[0]])]
         raise CheckFailed(
-            f"class {shared[0]} is in {len(of)} tasks ({', '.join(map(str, of))}); expected every class in one task under "
+            f"class {shared[0]} is in {len(of)} tasks ({', '.join(map(str, of))}); expected every class in a single task for "
             f"{stream.spec.setting}",
-            "give each class to one task, or declare setting='domain-il'",
+            "assign each class to one task, or declare setting='domain-il'",
         )
     ids = [{part: stream.members(k, part) for part in _PARTS} for k in range(len(stream))]
     for k, parts in enumerate(ids):
@@ -106,13 +107,13 @@ def _parts(stream: Stream) -> None:
             raise CheckFailed(f"task {k + 1} of {len(ids)} has no {empty[0]} items", "choose another split or other tasks")
         total = torch.cat(list(parts.values()))
         if total.numel() != total.unique().numel():
-            raise CheckFailed(f"parts of task {k + 1} overlap", "give every item of a task one part")
+            raise CheckFailed(f"the parts of task {k + 1} overlap", "assign every item of a task to one part")
     trained = torch.cat([parts["train"] for parts in ids])
     for k, parts in enumerate(ids):
         if common := int(torch.isin(parts["test"], trained).sum()):
             raise CheckFailed(
                 f"{common} test items of task {k + 1} are training items of another task",
-                "split once, before tasks are made: an item has the same part in every task (split=node-consistent)",
+                "split the items once, before forming tasks, so that an item has the same part in every task (split=node-consistent)",
             )
 
 
@@ -122,9 +123,9 @@ def _repeatable(catalogue: Catalogue, entry: Entry, first: Stream) -> None:
     again = _built(catalogue, entry)
     same = [t.content for t in again.tasks] == [t.content for t in first.tasks] and stream_content(again) == stream_content(first)
     if before.changes():
-        raise CheckFailed("building it changes global random states", "draw from a torch.Generator seeded by the scenario's seeds")
+        raise CheckFailed("building the stream changes global random states", "draw from a torch.Generator seeded by the scenario's seeds")
     if not same:
-        raise CheckFailed("two builds differ", "derive every draw from seeds.order and seeds.split")
+        raise CheckFailed("two builds of the stream differ", "derive all random draws from seeds.order and seeds.split")
 
 
 def _queries(stream: Stream) -> None:
@@ -132,10 +133,10 @@ def _queries(stream: Stream) -> None:
     last = stream.evaluations[-1] if isinstance(stream, TaskFreeStream) else len(stream)
     groups = stream.make_queries(last)
     if missing := set(range(len(stream))) - {k for group in groups for k in group.tasks}:
-        raise CheckFailed(f"after the last task there is no query of task {min(missing) + 1}", "query the test items of every task")
+        raise CheckFailed(f"after the last task, there is no query for task {min(missing) + 1}", "query the test items of every task")
     for group in groups:
         if group.query.y is not None:
-            raise CheckFailed("a query carries labels", "set y=None: only the oracle holds labels")
+            raise CheckFailed("a query contains labels", "set y=None; only the oracle has the labels")
     if isinstance(stream, TaskFreeStream):
         return
     for group in groups:
@@ -144,7 +145,7 @@ def _queries(stream: Stream) -> None:
             rows = allowed if allowed.dim() == 2 else allowed.expand(len(items.y), -1)
             answerable = rows.cpu().gather(1, items.y.cpu()[:, None]).squeeze(1)
             if not bool(answerable[items.test.cpu()].all()):
-                raise CheckFailed("the label of a test item does not compete for it", "let all outputs of learnt tasks compete")
+                raise CheckFailed("the label of a test item is not among the competing outputs", "include all outputs of learnt tasks")
 
 
 def _out_of_reach(stream: Stream) -> None:
@@ -154,7 +155,8 @@ def _out_of_reach(stream: Stream) -> None:
         for what in (*views, *queries):
             if (path := path_to(wanted, what)) is not None:
                 raise CheckFailed(
-                    f"a {type(what).__name__} gives access to the stream's {wanted.__name__} by {path}", "copy what views need"
+                    f"a {type(what).__name__} gives access to the stream's {wanted.__name__} through {path}",
+                    "copy the data that views need",
                 )
 
 
@@ -162,7 +164,7 @@ def _runs(catalogue: Catalogue, entry: Entry, stream: Stream) -> None:
     """Check that fine-tuning runs through the scenario with one epoch per task."""
     items = sum(t.n_train for t in stream.tasks)
     if items > _LARGEST_RUN:
-        raise NotApplicable(f"{items} training items: the check runs at most {_LARGEST_RUN}")
+        raise NotApplicable(f"the stream has {items} training items; this check is limited to {_LARGEST_RUN}")
     cell = resolve_cell(catalogue, entry.name, FINE_TUNING, overrides={"training.epochs": 1}, seeds=Seeds())
     with numerics(cell):
         finite(make_runner(cell, catalogue, build_stream(cell, catalogue)).run())
@@ -193,7 +195,7 @@ def schedule_outcomes(catalogue: Catalogue, entry: Entry) -> Iterator[tuple[str,
 
 
 def _called(catalogue: Catalogue, entry: Entry, spans: NDArray[np.float64]) -> Any:
-    """Return the schedule's weights for these spans, with default hyper-parameters and, if it uses dates, four dated items per step."""
+    """Return the schedule's weights for these spans with default hyperparameters, and four dated items per step if it uses dates."""
     spec: Any = entry.spec
     factory: Callable[..., Any] = catalogue.resolve(entry)
     values = {h.name: h.default for h in spec.hyperparameters}
@@ -207,37 +209,37 @@ def _weights(catalogue: Catalogue, entry: Entry, spans: NDArray[np.float64]) -> 
     steps, tasks = round(float(spans[-1])), len(spans) - 1
     weights = _called(catalogue, entry, spans)
     what = f"factory(steps [{steps}], spans [{tasks + 1}])"
-    form = f"return a NumPy array, float64 [{steps}, {tasks}]: a row per step, a column per latent task"
+    form = f"return a NumPy array, float64 [{steps}, {tasks}], with one row per step and one column per latent task"
     if not isinstance(weights, np.ndarray):
         raise CheckFailed(f"{what} returns a {type(weights).__name__}; expected a NumPy array [{steps}, {tasks}]", form)
     if weights.shape != (steps, tasks):
         raise CheckFailed(f"{what} returns an array {list(weights.shape)}; expected [{steps}, {tasks}]", form)
     if weights.dtype != np.float64:
-        raise CheckFailed(f"{what} returns {weights.dtype}; expected float64", "compute in float64, as the steps and spans are")
+        raise CheckFailed(f"{what} returns {weights.dtype}; expected float64", "compute in float64, the dtype of the steps and spans")
     shares = mixture_of(weights, f"schedule {entry.name!r}")
     if (absent := np.flatnonzero(shares.sum(axis=0) <= 0)).size:
         raise CheckFailed(
-            f"latent task {int(absent[0]) + 1} of {tasks} has weight 0 at all {steps} steps; expected every latent task to arrive",
-            "give each latent task some weight in its own span, spans[k] to spans[k + 1]",
+            f"latent task {int(absent[0]) + 1} of {tasks} has weight 0 at all {steps} steps; expected every latent task to occur",
+            "give each latent task a positive weight in its own span, spans[k] to spans[k + 1]",
         )
 
 
 def _pure(catalogue: Catalogue, entry: Entry, spans: NDArray[np.float64]) -> None:
-    """Check that weights do not depend on the global random state, and that neither this state nor the arguments are changed."""
+    """Check that weights do not depend on global random states, and that neither these states nor the arguments are changed."""
     copy = spans.copy()
     disturb_randomness()
     before = Traces(RANDOM_STATES)
     first = np.array(_called(catalogue, entry, spans))
     if changes := before.changes():
         raise CheckFailed(
-            f"it draws from global random states: {'; '.join(changes)}",
-            "use np.random.default_rng(seed) with a seed that is a hyper-parameter",
+            f"the schedule draws from global random states: {'; '.join(changes)}",
+            "use np.random.default_rng(seed) with the seed as a hyper-parameter",
         )
     if not np.array_equal(spans, copy):
-        raise CheckFailed("it modifies its argument `spans`", "copy before changing: spans = spans.copy()")
+        raise CheckFailed("the schedule modifies its argument `spans`", "copy it before changing it: spans = spans.copy()")
     disturb_randomness()
     if not np.array_equal(first, np.array(_called(catalogue, entry, spans)), equal_nan=True):
-        raise CheckFailed("two calls with the same arguments give different weights", "compute from the arguments alone; no module state")
+        raise CheckFailed("two calls with the same arguments give different weights", "use only the arguments, and no module state")
 
 
 def _case(catalogue: Catalogue, entry: Entry, method_sandbox: Sandbox) -> Case:
@@ -248,13 +250,13 @@ def _case(catalogue: Catalogue, entry: Entry, method_sandbox: Sandbox) -> Case:
 
 
 def _streams(catalogue: Catalogue, entry: Entry) -> None:
-    """Check that a tiny task-free stream can be built and its steps deliver items of every latent task."""
+    """Check that a tiny task-free stream can be built, and that its steps deliver items of every latent task."""
     with Sandbox() as method_sandbox:
         case = _case(catalogue, entry, method_sandbox)
         stream: Any = case.stream(case.cell())[0]
     arrived = {int(k) for k in stream.counts.sum(dim=0).nonzero().flatten()}
     if missing := set(range(len(stream))) - arrived:
-        raise CheckFailed(f"no step delivers items of latent task {min(missing) + 1}", "give it more weight in its own span")
+        raise CheckFailed(f"no step delivers items of latent task {min(missing) + 1}", "give the latent task more weight in its own span")
 
 
 def _resumable(catalogue: Catalogue, entry: Entry) -> None:
@@ -267,5 +269,5 @@ def _resumable(catalogue: Catalogue, entry: Entry) -> None:
     if rest.losses != first.losses[middle:] or any(rest.answers[row] != first.answers[row] for row in rest.answers if row > middle):
         raise CheckFailed(
             f"a run resumed after evaluation {middle} of {len(first.states)} in another process gives different results",
-            "compute from the arguments alone: a seed from time, the process id or hash() differs in every process",
+            "use only the arguments; seeds from the time, the process id or hash() differ between processes",
         )

@@ -1,1 +1,1 @@
-"""Modules that checks run in other processes, such as the listing of a plugin, cells with prescribed behaviour, and a tiny campaign."""
+"""Modules that checks run in separate processes, such as listing a plugin, cells with prescribed behaviour, and a tiny campaign."""

@@ -1,4 +1,4 @@
-"""Run the command given by the first argument, with the second as its name and the rest as its arguments, and print the outcome."""
+"""Run the command given by the first argument under the name given by the second, pass on the other arguments, and print the outcome."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Runs the checks of all kinds except methods, in a process forked for each request.
+"""Run the checks of all kinds of entries except methods, in a process forked for each request.
 
-This process imports torch and the suite with its own hash seed and runs no plugin. The first argument is the descriptor of a socket.
+This process imports torch and the suite with its own hash seed, and does not run plugins. The first argument is the descriptor of a socket.
 """
 
 from __future__ import annotations

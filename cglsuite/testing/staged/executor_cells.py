@@ -1,8 +1,8 @@
-"""Cells whose behaviour a check of executors prescribes, and the process in which an executor runs them.
+"""Cells with behaviour prescribed by a check of executors, and the process in which an executor runs them.
 
-The process is separate, so that the check can interrupt it and survives an executor that hangs. It looks up the executor by its spec, which
-arrives as data. Cells are real cells on a tiny stream. This module is also the plugin file that provides this stream and the
-cells' method to workers, since plans list plugin files.
+The process is separate, so that the check can interrupt it and survives an executor that hangs. It receives the executor's spec as data.
+Cells are real cells on a tiny stream. This module is also the plugin file that provides the stream and the cells' method to workers, since
+plans list plugin files.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _STREAM = "testing-nodes/task-il@testing-1"
 
 
 class Obedient(Method):
-    """Plain training that records its start in a file and then waits, fails, dies or hangs, depending on its hyper-parameters."""
+    """Plain training that records its start in a file and then waits, fails, dies or hangs, depending on its hyperparameters."""
 
     def setup(self) -> None:
         values = self.hyperparameters
@@ -45,7 +45,7 @@ class Obedient(Method):
         time.sleep(float(values["seconds"]))
         behave = values["behave"]
         if behave == "raise":
-            raise RuntimeError("this cell was asked to fail")
+            raise RuntimeError("this cell fails on purpose")
         if behave == "kill":
             os.kill(os.getpid(), signal.SIGKILL)
         if behave == "hang":
@@ -87,8 +87,8 @@ class CellsRequest:
     """The description of one run of an executor.
 
     Args:
-        entry: the executor's entry. options: for its factory. store: folder of records. log: the file to which cells write.
-        cells: for each cell, the hyper-parameters of :class:`Obedient`. A cell's index is its number.
+        entry: the executor's entry. options: arguments for its factory. store: the folder of records. log: the file that cells write to.
+        cells: the hyperparameters of :class:`Obedient` for each cell. The index of a cell is its number.
         answer: path of the JSON file for the outcome. planned: path of the file with the cells' keys, written before the run.
     """
 
@@ -104,7 +104,7 @@ class CellsRequest:
 
 
 def catalogue_with(entry: Entry) -> Catalogue:
-    """Return a catalogue with this entry and this plugin file, which is registered for this process and its children."""
+    """Return a catalogue with this entry and this plugin file. The file is registered for this process and its children."""
     naming(plugins=[__file__])
     whole = load_catalogue()
     entries = [e for kind in KINDS for e in whole.entries(kind) if (kind, e.name) != (entry.kind, entry.name)]
@@ -127,7 +127,7 @@ def cells_of(request: CellsRequest, catalogue: Catalogue) -> list[PlannedCell]:
 
 
 def main() -> None:
-    """Run the request in the file named by the first argument and write the outcome: the number of unfinished cells or the error."""
+    """Run the request from the file given by the first argument and write the outcome: the number of unfinished cells, or the error."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
     request: CellsRequest = pickle.loads(Path(sys.argv[1]).read_bytes())  # written by the check itself
     launched: list[object] = []
@@ -152,7 +152,7 @@ def main() -> None:
 
 @contextlib.contextmanager
 def _record_launches(executor: Any, launched: list[object]) -> Iterator[None]:
-    """Record whether the launcher of an engine has started anything."""
+    """Record whether an engine's launcher has started anything."""
     launcher = getattr(executor, "launcher", None)
     if launcher is None:
         launched.append(executor)

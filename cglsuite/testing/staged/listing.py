@@ -1,4 +1,4 @@
-"""Import the plugin module named by the first argument, list its specs, and print which of the remaining arguments were imported."""
+"""Import the plugin module given by the first argument, list its specs, and print which modules in the other arguments were imported."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A plugin file with the tiny streams and two methods, so that a campaign over them can be planned in every process."""
+"""A plugin file with the tiny streams and two methods, so that any process can plan a campaign over them."""
 
 from __future__ import annotations
 

@@ -71,10 +71,10 @@ def test_roman_empire(tmp_path: Path) -> None:
     [
         (lambda m: m.pop("edges"), "roman-empire cannot be read .*edges"),
         (lambda m: m.update(node_labels=m["node_labels"] + 18), "labels range over 18..21; expected -1..17"),
-        (lambda m: m.update(edges=m["edges"] + 5), "edges join nodes 5..16; expected 0..11"),
+        (lambda m: m.update(edges=m["edges"] + 5), "edges refer to nodes 5..16; expected 0..11"),
         (lambda m: m.update(val_masks=m["train_masks"]), "node .* is in more than one part of the split"),
         (lambda m: m.update(val_masks=m["val_masks"][:3]), r"the masks have shapes .*\(3, 12\).*; expected \(10, 12\)"),
-        (lambda m: m["node_features"].__setitem__((3, 1), np.nan), "1 NaN or infinite feature values, the first at node 3"),
+        (lambda m: m["node_features"].__setitem__((3, 1), np.nan), "1 feature values are NaN or infinite, the first at node 3"),
     ],
 )
 def test_roman_empire_that_is_not_in_order(tmp_path: Path, change: Callable[[dict[str, Any]], object], message: str) -> None:
@@ -175,7 +175,7 @@ def test_actor(tmp_path: Path) -> None:
         ([*NODES[:3], (3, "", 2)], EDGES, {}, "actor cannot be read .*ValueError"),
         ([*NODES[:3], (3, "-1", 2)], EDGES, {}, "found a keyword with id -1; expected ids of at least 0"),
         ([*NODES[:3], (3, "2", 5)], EDGES, {}, "labels range over 0..5; expected -1..4"),
-        (NODES, [*EDGES, (0, 4)], {}, "edges join nodes 0..4; expected 0..3"),
+        (NODES, [*EDGES, (0, 4)], {}, "edges refer to nodes 0..4; expected 0..3"),
         (NODES, EDGES, {"val_mask": [1, 0, 0, 0]}, "node 0 is in more than one part of the split"),
     ],
 )

@@ -330,7 +330,7 @@ def test_collab_runs_nothing_that_a_file_names(tmp_path: Path) -> None:
         ([1], "valid.pt does not contain the arrays 'edge' and 'year'"),
         ({"edge": np.zeros((3, 2), dtype=np.int64)}, "does not contain the arrays 'edge' and 'year'"),
         ({"edge": np.zeros((3, 3)), "year": np.zeros(3)}, r"'edge' has shape \[3, 3\] and 'year' \[3\]; expected"),
-        ({"edge": np.array([[1, 400]]), "year": np.array([2018])}, r"links names a node outside 0\.\.399"),
+        ({"edge": np.array([[1, 400]]), "year": np.array([2018])}, r"links contains a node outside 0\.\.399"),
     ],
 )
 def test_bad_collab(content: object, message: str, tmp_path: Path) -> None:

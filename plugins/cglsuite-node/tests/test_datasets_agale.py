@@ -138,7 +138,7 @@ def test_nan_features_are_counted(tmp_path: Path) -> None:
     x = X.copy()
     x[[3, 5], 2] = np.nan
     (tmp_path / "data/PCG/features.csv").write_text(csv(x))
-    with pytest.raises(DataError, match=r"pcg: 2 NaN or infinite feature values, the first at node 3; .*read from .*features\.csv"):
+    with pytest.raises(DataError, match=r"pcg: 2 feature values are NaN or infinite, the first at node 3; .*read from .*features\.csv"):
         agale.pcg(lenient(tmp_path))
 
 
@@ -155,10 +155,10 @@ def test_label_that_is_neither_zero_nor_one(tmp_path: Path, value: float, shown:
 @pytest.mark.parametrize(
     ("write", "loader", "file", "content", "message"),
     [
-        (write_pcg, agale.pcg, "PCG/edges_undir.csv", "0,1\n1,9\n", r"edges join nodes 0\.\.9; expected 0\.\.8"),
+        (write_pcg, agale.pcg, "PCG/edges_undir.csv", "0,1\n1,9\n", r"edges refer to nodes 0\.\.9; expected 0\.\.8"),
         (write_pcg, agale.pcg, "PCG/edges_undir.csv", "0,1\n1,\n", r"edge 1 connects \[1\.0, nan\]; expected the ids of two nodes"),
         (write_pcg, agale.pcg, "PCG/edges_undir.csv", "0,x\n", "pcg cannot be read"),
-        (write_pcg, agale.pcg, "PCG/features.csv", csv(X[:-1]), r"edges join nodes 0\.\.8; expected 0\.\.7"),
+        (write_pcg, agale.pcg, "PCG/features.csv", csv(X[:-1]), r"edges refer to nodes 0\.\.8; expected 0\.\.7"),
         (
             write_pcg,
             agale.pcg,
@@ -167,7 +167,7 @@ def test_label_that_is_neither_zero_nor_one(tmp_path: Path, value: float, shown:
             r"x is torch.float32 \[9, 5\]; expected float32 \[8, F\]",
         ),
         (write_pcg, agale.pcg, "PCG/labels.csv", csv(labels("pcg")[:, 1:].astype(int)), "y has 14 columns; expected one per label, 15"),
-        (write_dblp, agale.dblp, "DBLPMultiLabel/dblp.edgelist", "0\t1\n2\t9\n", r"edges join nodes 0\.\.9; expected 0\.\.8"),
+        (write_dblp, agale.dblp, "DBLPMultiLabel/dblp.edgelist", "0\t1\n2\t9\n", r"edges refer to nodes 0\.\.9; expected 0\.\.8"),
         (write_dblp, agale.dblp, "DBLPMultiLabel/dblp.edgelist", "0\t1\t2\n", "has 3 columns"),
     ],
 )

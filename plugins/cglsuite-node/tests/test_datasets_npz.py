@@ -121,7 +121,7 @@ def test_nan_features_are_counted(tmp_path: Path, name: str) -> None:
     made["attr_data"][[place, place + 1]] = np.nan
     write(tmp_path / "data", relative, made)
     node = int(np.searchsorted(made["attr_indptr"], place, side="right")) - 1
-    with pytest.raises(DataError, match=rf"{name}: 2 NaN or infinite feature values, the first at node {node}; .*read from .*npz"):
+    with pytest.raises(DataError, match=rf"{name}: 2 feature values are NaN or infinite, the first at node {node}; .*read from .*npz"):
         loader(lenient(tmp_path))
 
 

@@ -182,7 +182,7 @@ def test_other_sizes_than_the_published_ones_are_an_error(tmp_path: Path) -> Non
         ("raw/node-label.csv.gz", [*LABELS[:-1], 1.5], "label of node 11 is not an integer"),
         ("raw/node-label.csv.gz", LABELS[:-1], r"expected float32 \[11, F\]"),
         ("raw/node-feat.csv.gz", [*FEATURES[:2], [np.nan, 1, np.nan, 2, 3], *FEATURES[3:]], "2 NaN or infinite .* the first at node 2"),
-        ("raw/edge.csv.gz", [*EDGES[:-1], (N, 0)], r"edges join nodes 0\.\.12; expected 0\.\.11"),
+        ("raw/edge.csv.gz", [*EDGES[:-1], (N, 0)], r"edges refer to nodes 0\.\.12; expected 0\.\.11"),
         ("split/time/test.csv.gz", [N], "ogbn-arxiv cannot be read .*IndexError"),
         ("raw/node_year.csv.gz", YEARS[:-1], r"year has shape \[11\]; expected \[12\]"),
     ],
@@ -242,7 +242,7 @@ def test_the_arrays_are_those_that_ogbs_own_reader_gives(
     [
         ("edge", EDGES[:-1], "edge.csv.gz has 5 rows; expected 6, one per edge"),
         ("edge", [*EDGES, (0, 2)], "edge.csv.gz has 7 rows; expected 6, one per edge"),
-        ("edge", [*EDGES[:-1], (0, N)], r"edges join nodes 0\.\.12; expected 0\.\.11"),
+        ("edge", [*EDGES[:-1], (0, N)], r"edges refer to nodes 0\.\.12; expected 0\.\.11"),
         ("edge", [*EDGES[:-1], (0, 2**40)], r"edge.csv.gz refers to nodes 0\.\.1099511627776; expected 0\.\.2147483647"),
         ("node-feat", FEATURES[:-1], "node-feat.csv.gz has 11 rows; expected 12, one per node"),
     ],

@@ -207,7 +207,7 @@ def test_nan_features_are_counted(tmp_path: Path) -> None:
     raw = Raw("Cora", 7, test=[N_ALL])
     raw.features[[5, 17, 17], [0, 3, 4]] = np.nan
     raw.write(tmp_path / "data")
-    with pytest.raises(DataError, match=r"cora: 3 NaN or infinite feature values, the first at node 5"):
+    with pytest.raises(DataError, match=r"cora: 3 feature values are NaN or infinite, the first at node 5"):
         planetoid.cora(lenient(tmp_path))
 
 

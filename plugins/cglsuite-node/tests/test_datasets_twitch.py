@@ -90,8 +90,8 @@ def test_languages() -> None:
         ("language", ["EN", "EN", "XX", "EN", "EN"], "user 2 has the language 'XX'; expected one of CS, DA"),
         ("numeric_id", [0, 1, 2, 3, 3], r"numeric_id should list every user 0\.\.4 exactly once"),
         ("affiliate", [0, 2, 0, 1, 0], "affiliate of user 1 has the value 2; expected 0 or 1"),
-        ("life_time", [1, 2, None, 3, None], "twitch-gamers: 2 NaN or infinite feature values, the first at node 2"),
-        ("views", [1, 2, 3, None, 4], "twitch-gamers: 1 NaN or infinite feature values, the first at node 3"),
+        ("life_time", [1, 2, None, 3, None], "twitch-gamers: 2 feature values are NaN or infinite, the first at node 2"),
+        ("views", [1, 2, 3, None, 4], "twitch-gamers: 1 feature values are NaN or infinite, the first at node 3"),
         ("mature", ["x", 0, 1, 0, 0], "twitch-gamers cannot be read"),
     ],
 )
@@ -104,7 +104,7 @@ def test_bad_users(tmp_path: Path, column: str, values: Any, message: str) -> No
 
 def test_bad_gamers_files(tmp_path: Path) -> None:
     folder = write_gamers(tmp_path, friends=[(0, 5)])
-    with pytest.raises(DataError, match=r"twitch-gamers: edges join nodes 0\.\.5; expected 0\.\.4"):
+    with pytest.raises(DataError, match=r"twitch-gamers: edges refer to nodes 0\.\.5; expected 0\.\.4"):
         twitch.gamers(lenient(tmp_path))
     write_gamers(tmp_path, USERS.drop(columns="affiliate"))
     with pytest.raises(DataError, match="twitch-gamers cannot be read .*affiliate"):
@@ -169,7 +169,7 @@ def test_musae(tmp_path: Path) -> None:
     [
         ("ES/features.json", "3169", "3170", r"ES: user \d has feature 3170; expected 0\.\.3169"),
         ("ES/features.json", '"3":', '"7":', r"ES: features.json has 4 users and target.csv 4; expected the same users, 0\.\.3"),
-        ("DE/edges.csv", "0,1", "0,2", r"DE: edges join nodes 0\.\.2; expected 0\.\.1"),
+        ("DE/edges.csv", "0,1", "0,2", r"DE: edges refer to nodes 0\.\.2; expected 0\.\.1"),
         ("RU/target.csv", "False,9,False,5", "False,9,False,4", "RU: target.csv has contradictory rows for user 4"),
         ("RU/target.csv", "False,9,False,5", "False,9,False,9", r"RU: target.csv: new_id should list every user 0\.\.6 exactly once"),
         ("RU/target.csv", "False,9,False,5", ",9,False,5", "RU: target.csv: the column mature must be True or False for every user"),

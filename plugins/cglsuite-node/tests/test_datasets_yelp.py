@@ -100,8 +100,8 @@ def test_node_without_labels(tmp_path: Path) -> None:
         ({"role": {"tr": [0, 1], "va": [2], "te": [1]}}, "role.json: te lists node 1, which is also in another part"),
         ({"role": {"tr": [0]}}, "yelp cannot be read .KeyError: 'va'"),
         ({"x": X[:-1]}, r"adj_full.npz has shape \[8, 8\] and feats.npy has 7 rows"),
-        ({"x": np.where(np.arange(N)[:, None] == 2, np.nan, X)}, "yelp: 4 NaN or infinite feature values, the first at node 2"),
-        ({"indices": np.array([1, 0, 5, 2, 8])}, r"edges join nodes 0\.\.8; expected 0\.\.7|yelp cannot be read"),
+        ({"x": np.where(np.arange(N)[:, None] == 2, np.nan, X)}, "yelp: 4 feature values are NaN or infinite, the first at node 2"),
+        ({"indices": np.array([1, 0, 5, 2, 8])}, r"edges refer to nodes 0\.\.8; expected 0\.\.7|yelp cannot be read"),
         ({"x": np.array([{}] * N)}, "yelp cannot be read .*allow_pickle"),
     ],
 )

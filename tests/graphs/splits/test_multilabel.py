@@ -219,7 +219,8 @@ def test_per_task_splits_do_leak() -> None:
 def test_a_class_too_small_is_named() -> None:
     y = torch.cat([torch.zeros(20, dtype=torch.int64), torch.full((4,), 3)])
     named = (
-        "class 3 has 4 items, too few to split 0.6/0.1/0.3 with one item in every part: raise scenario.min_class_size above 4 .* or change"
+        "class 3 has 4 items, too few for a 0.6/0.1/0.3 split with an item in every part: raise scenario.min_class_size above 4 .* "
+        "or change"
     )
     for split in (lambda c: task_split(y, c, task_members(y, c), AGALE_RATIO, 0), lambda c: node_consistent_split(y, c, AGALE_RATIO, 0)):
         with pytest.raises(DataError, match=named):
@@ -233,10 +234,10 @@ def test_a_class_whose_items_smaller_classes_used_up_is_named() -> None:
     y = torch.zeros(20, 3, dtype=torch.bool)
     y[:10, 0], y[10:, 1] = True, True
     y[:, 2] = node_consistent_split(y, torch.tensor([0, 1]), AGALE_RATIO, 0) == 0
-    with pytest.raises(DataError, match=r"class 2 has 12 items, and smaller classes that share them left none for validation: raise .* 12"):
+    with pytest.raises(DataError, match=r"class 2 has 12 items, but smaller classes that share them left none for validation: raise .* 12"):
         node_consistent_split(y, torch.arange(3), AGALE_RATIO, 0)
 
 
 def test_a_stray_member_is_named() -> None:
-    with pytest.raises(DataError, match=r"node 2 has none of the task's classes \[0\]: take the members from task_members"):
+    with pytest.raises(DataError, match=r"node 2 has none of the task's classes \[0\]; get the members from task_members"):
         task_split(torch.tensor([0, 0, 1]), torch.tensor([0]), torch.arange(3), AGALE_RATIO, 0)

@@ -34,9 +34,9 @@ def test_all_free_pairs_of_a_small_graph_are_found() -> None:
 
 def test_a_graph_without_free_pairs_is_refused() -> None:
     complete = torch.combinations(torch.arange(5)).T
-    with pytest.raises(DataError, match="whole: 0 pairs of nodes have no link; 1 negatives are needed"):
+    with pytest.raises(DataError, match="whole: 1 negatives are needed, but only 0 node pairs have no link"):
         draw_negatives(complete, 1, 5, seed=0, name="whole")
-    with pytest.raises(DataError, match="6 pairs of nodes have no link; 7 negatives are needed"):
+    with pytest.raises(DataError, match="7 negatives are needed, but only 6 node pairs have no link"):
         draw_negatives(LINKS, 7, 5, seed=0)
 
 

@@ -58,11 +58,11 @@ def test_every_explicit_permutation_is_taken() -> None:
         ("7", "scenario.class_order: class 0 is missing"),
         (
             "nativ",
-            "scenario.class_order = 'nativ': expected native, random, all-tasks, .*, latin-classes, or class ids",
+            "scenario.class_order = 'nativ': expected one of native, random, all-tasks, .*, latin-classes, or class ids",
         ),
-        ("7,0,2.5,3", "scenario.class_order = '7,0,2.5,3': expected native, .*, or class ids"),
-        ("", "scenario.class_order = '': expected native, .*, or class ids"),
-        ("7,,0,2,3", "scenario.class_order = '7,,0,2,3': expected native, .*, or class ids"),
+        ("7,0,2.5,3", "scenario.class_order = '7,0,2.5,3': expected one of native, .*, or class ids"),
+        ("", "scenario.class_order = '': expected one of native, .*, or class ids"),
+        ("7,,0,2,3", "scenario.class_order = '7,,0,2,3': expected one of native, .*, or class ids"),
     ],
 )
 def test_an_order_that_is_no_permutation_names_the_offending_element(rule: str, message: str) -> None:
@@ -109,10 +109,14 @@ def test_random_tasks_are_torchs_permutation_under_the_seed() -> None:
 @pytest.mark.parametrize(
     ("rule", "seed", "message"),
     [
-        ("all-tasks", 6, r"seeds\.order = 6: scenario\.class_order = all-tasks holds 6 orders of 3 tasks; expected 0 to 5"),
+        ("all-tasks", 6, r"seeds\.order = 6: scenario\.class_order = all-tasks has only 6 orders of 3 tasks; expected 0 to 5"),
         ("all-tasks", -1, r"seeds\.order = -1: .* expected 0 to 5"),
-        ("latin-tasks", 6, r"seeds\.order = 6: scenario\.class_order = latin-tasks holds 6 orders of 3 tasks; expected 0 to 5"),
-        ("latin-classes", 14, r"seeds\.order = 14: scenario\.class_order = latin-classes holds 14 orders of 7 classes; expected 0 to 13"),
+        ("latin-tasks", 6, r"seeds\.order = 6: scenario\.class_order = latin-tasks has only 6 orders of 3 tasks; expected 0 to 5"),
+        (
+            "latin-classes",
+            14,
+            r"seeds\.order = 14: scenario\.class_order = latin-classes has only 14 orders of 7 classes; expected 0 to 13",
+        ),
     ],
 )
 def test_a_seed_beyond_the_last_order_is_refused_with_their_number(rule: str, seed: int, message: str) -> None:

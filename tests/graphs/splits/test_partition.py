@@ -91,9 +91,9 @@ def test_classes_beyond_the_tasks_that_were_asked_for_are_not_dropped_in_silence
 
 
 def test_too_few_classes_for_the_tasks() -> None:
-    with pytest.raises(SpecError, match="3 classes cannot form a task of 4: lower scenario.classes_per_task"):
+    with pytest.raises(SpecError, match="3 classes are too few for a task with 4 classes: lower scenario.classes_per_task"):
         split_into_tasks(torch.arange(3), 4, "join-last", None)
-    with pytest.raises(SpecError, match="scenario.n_tasks = 4: 7 classes form at most 3 tasks of 2"):
+    with pytest.raises(SpecError, match="scenario.n_tasks = 4, but 7 classes form at most 3 tasks of 2"):
         split_into_tasks(torch.arange(7), 2, "drop", 4)
 
 
@@ -156,7 +156,7 @@ def test_a_split_is_pinned() -> None:
 @pytest.mark.parametrize(
     ("counts", "ratio", "named"),
     [
-        ((10, 4), (0.6, 0.2, 0.2), "class 1 has 4 items, too few to split 0.6/0.2/0.2 with one item in every part: raise .* above 4"),
+        ((10, 4), (0.6, 0.2, 0.2), "class 1 has 4 items, too few for a 0.6/0.2/0.2 split with an item in every part: raise .* above 4"),
         ((1, 10), (0.6, 0.2, 0.2), "class 0 has 1 items, too few"),
         ((10, 1), (0.5, 0.0, 0.5), "class 1 has 1 items, too few"),
     ],
@@ -175,7 +175,7 @@ def test_a_part_without_a_share_may_be_empty() -> None:
 def test_the_official_split_is_the_datasets_own_or_an_error() -> None:
     split = torch.tensor([0, 1, 2, -1], dtype=torch.int8)
     assert official_split(split, "cora") is split
-    with pytest.raises(SpecError, match="scenario.split = official: the dataset 'cora' has no official split"):
+    with pytest.raises(SpecError, match="scenario.split = official, but the dataset 'cora' has no official split"):
         official_split(None, "cora")
 
 

@@ -169,7 +169,7 @@ def test_no_winner_where_nothing_can_be_tested(finished: Results) -> None:
     (board,) = boards(results, catalogue_of())
     assert [row.verdict.significant if row.verdict else None for row in board.rows] == [None, None]
     page = page_with(show_leaderboard.leaderboard(results, catalogue_of()))
-    reason = "No method can be tested: no test against bare: 2 seeds: a test needs at least 3 on each side"
+    reason = "No method can be tested: no test against bare: 2 seeds: a test needs at least 3 in each sample"
     assert reason in texts(page, "section.board > p.note")
     assert "not significant" not in texts(page, "span.badge")
 

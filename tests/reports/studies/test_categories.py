@@ -206,7 +206,7 @@ def test_categories_that_plugins_declare(made: tuple[CampaignResults, Catalogue]
     assert found.outside == ("bare", "ewc", "packnet", "joint")
     page = page_with(show_category_ranks.overview(found), show_category_ranks.tests(found))
     assert "bare, ewc, packnet, joint" in texts(page, "dl.facts > dd")
-    assert "refused: 2 ranks: a test needs at least 3 on each side" in texts(page, "td.quiet")
+    assert "refused: 2 ranks: a test needs at least 3 in each sample" in texts(page, "td.quiet")
 
 
 def test_key_results_are_the_mean_ranks(study: CategoryStudy) -> None:
@@ -236,7 +236,7 @@ def test_the_page_of_a_campaign(study: CategoryStudy) -> None:
         assert numbers(panel.averages[["rank"]]) <= shown
     assert len({panel.metric for panel in study.ranked}) == 3
     assert sum(tag == "img" for tag, _ in Elements(page).found) == 3
-    assert "refused: 2 ranks: a test needs at least 3 on each side" in texts(page, "td.quiet")  # packnet on two backbones
+    assert "refused: 2 ranks: a test needs at least 3 in each sample" in texts(page, "td.quiet")  # packnet on two backbones
 
 
 @pytest.mark.nightly

@@ -334,7 +334,7 @@ def test_two_orders_have_no_test(study_of: Make) -> None:
     """Everything that needs three units says so, and no p value stands on the page."""
     study = study_of(seeds={"order": [0, 1], "init": [0, 1]})
     page = page_with(*(getattr(show_comparison, name)(study) for name in show_comparison.__all__))
-    assert texts(page, "td.quiet").count("2 orders: a test needs at least 3 on each side") == 3
+    assert texts(page, "td.quiet").count("2 orders: a test needs at least 3 in each sample") == 3
     assert "refused: 2 blocks: Friedman's test needs at least 3" in texts(page, "td.quiet")
     assert only(study).tests["p"].isna().all()
     assert "No scenario allows Friedman's test: the table above gives the reasons." in texts(page, "p.quiet")
@@ -386,8 +386,8 @@ def test_equal_results_are_refused(study_of: Make) -> None:
     study = study_of(at=lambda method, order, init: 0.5)
     page = page_with(*(getattr(show_comparison, name)(study) for name in show_comparison.__all__))
     refused = texts(page, "td.quiet")
-    assert refused.count("the difference is the same in all 12 cells: without spread there is no variance to test against") == 3
-    assert "refused: all 3 methods are tied in all 4 blocks: there are no ranks to compare" in refused
+    assert refused.count("the difference is the same in all 12 cells, so there is no variance to test against") == 3
+    assert "refused: all 3 methods are tied in all 4 blocks, so there are no ranks to compare" in refused
 
 
 @pytest.mark.nightly

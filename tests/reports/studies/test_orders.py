@@ -411,4 +411,4 @@ def test_one_method(study_of: Study) -> None:
     assert set(found.variances) == {"order", "seed", "rest"}
     page = page_with(*(getattr(show_orders, name)(study) for name in show_orders.__all__))
     assert "A ranking needs two methods with the same orders." in texts(page, "p.quiet")
-    assert text_of(page, "figcaption", "Kendall's W").endswith("Kendall's W: refused (1 method: a ranking needs at least 2)")
+    assert text_of(page, "figcaption", "Kendall's W").endswith("Kendall's W: refused (a ranking needs at least 2 methods, but there is 1)")

@@ -91,7 +91,7 @@ def test_methods_outside_the_categories_take_no_rank() -> None:
     ranked = stats.category_ranks(pd.DataFrame(rows, columns=["scenario", "method", "value"]))
     assert ranked[["method", "rank"]].to_numpy().tolist() == [["EWC", 2.0], ["ER-GNN", 1.0]]
     found = stats.category_tests(ranked)
-    assert found["refused"].tolist() == ["1 rank: a test needs at least 3 on each side"]
+    assert found["refused"].tolist() == ["1 rank: a test needs at least 3 in each sample"]
     assert found["p"].isna().all()
 
 

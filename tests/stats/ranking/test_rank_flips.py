@@ -74,7 +74,7 @@ def test_order_means() -> None:
 @pytest.mark.parametrize(
     ("frame", "message"),
     [
-        (tidy(HAND[:, :1]), "1 method: a ranking needs at least 2"),
+        (tidy(HAND[:, :1]), "a ranking needs at least 2 methods, but there is 1"),
         (tidy(HAND).drop(index=4), "1 of 12 values .* are missing: o1 × m1"),
         (tidy(np.where(HAND == 0.8, np.nan, HAND)), r"undefined \(NaN\): \(method m1, order o1\)"),
         (tidy(HAND[:2]), "2 orders"),
@@ -97,5 +97,5 @@ def test_complete_block() -> None:
     assert set(block["seed"]) == {0, 1, 2}
     assert len(block) == 18
     assert left["reason"].value_counts().to_dict() == {"its seed was run with few orders": 12, "its order lacks a cell": 5}
-    with pytest.raises(stats.Refused, match="no order has all of its 2 cells"):
+    with pytest.raises(stats.Refused, match="no order has all 2 cells"):
         stats.complete_block(pd.DataFrame({"method": ["x", "y"], "order": ["a", "b"], "seed": [0, 0], "value": [1.0, 2.0]}))

@@ -308,8 +308,8 @@ PREDICTED = {"level": "LP", "setting": "domain-il", "task_key": "domain"}
         (PREDICTED | {"edge_policy": "snapshot"}, r"edge_policy = snapshot: domain-il has no time steps"),
         (PREDICTED | {"replicas": 2}, r"replicas = 2: only graphs whose items are nodes can be copied; expected 1"),
         (PREDICTED | {"labels": "single", "performance": "micro"}, r"labels = single: the dataset 'tiny' is multi-label"),
-        ({"exclude_targets": True}, r"exclude_targets = true: a switch of LP scenarios, and tiny/class-il@test-1 is LC; leave it out"),
-        ({"negatives": 10}, r"negatives = 10: a switch of LP scenarios"),
+        ({"exclude_targets": True}, r"exclude_targets = true applies only to LP scenarios, but tiny/class-il@test-1 is LC; remove it"),
+        ({"negatives": 10}, r"negatives = 10 applies only to LP scenarios"),
         (
             {"level": "NC"},
             r"level = NC, and the dataset 'tiny' contains LinkData, but this builder creates streams of links; expected LC or LP",
@@ -366,7 +366,7 @@ def test_links_that_do_not_exist_cannot_be_predicted() -> None:
 
 def test_a_graph_in_which_everything_is_linked_is_refused() -> None:
     data = tiny_links(kind="existing", n_nodes=16, n_links=110, base=10)
-    with pytest.raises(DataError, match="tiny: 0 pairs of nodes have no link; 10 negatives are needed: ask for fewer"):
+    with pytest.raises(DataError, match="tiny: 10 negatives are needed, but only 0 node pairs have no link; lower scenario.negatives"):
         link_stream(data, **(PREDICTED | {"negatives": 5}))
 
 

@@ -83,5 +83,5 @@ def test_a_token_is_of_a_task_at_a_stage() -> None:
 @pytest.mark.parametrize(("monitor", "what"), [("none", "_token"), ("validation-loss", "_cost"), ("validation-performance", "_loss")])
 def test_what_training_does_not_monitor_is_not_answered(monitor: str, what: str) -> None:
     asked = {"position": 1, "stage": 3, "tokens": ["t"], "logits": torch.zeros(1, 2), "allowed": torch.ones(2, dtype=torch.bool)}
-    with pytest.raises(CheckFailed, match=r"asks for a validation (loss|performance), but its training has no monitor"):
+    with pytest.raises(CheckFailed, match=r"asks for a validation (loss|performance), although its training has no monitor"):
         getattr(heard(monitor)[0], what)(asked)

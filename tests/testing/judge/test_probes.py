@@ -100,7 +100,9 @@ def test_the_same_query_twice() -> None:
     given[0] = given[0].flip(1)
     probes.take(given, SCORER, "mine")
     assert probes.apart[0] == "after task 1: repeating the same query gives different predictions"
-    with pytest.raises(CheckFailed, match=r"mine gives outputs of the wrong shape .* expected \[\[4, 3\], \[1, 3\], \[7, 3\], \[2, 3\]\]"):
+    with pytest.raises(
+        CheckFailed, match=r"mine returns outputs of the wrong shape .* expected \[\[4, 3\], \[1, 3\], \[7, 3\], \[2, 3\]\]"
+    ):
         probes.take([given[0][:2], *given[1:]], SCORER, "mine")
 
 

@@ -52,8 +52,8 @@ def test_three_cells_have_results(tmp_path: Path) -> None:
     nothing = "1 of 2 cells have no result after run() (no record, 0 under other keys; it returned 0 and printed: bye)"
     assert said(run(tmp_path, "done", None)) == nothing
     assert said(run(tmp_path, "done", None, printed="")) == nothing.replace("bye", "nothing")
-    assert said(run(tmp_path, "done", unfinished=1)) == "run() returns 1 when every cell is done; expected 0"
-    assert said(run(tmp_path, "done", leases=list("abcd"))) == "leases are left after run(): a, b, c"
+    assert said(run(tmp_path, "done", unfinished=1)) == "run() returns 1 although every cell is done; expected 0"
+    assert said(run(tmp_path, "done", leases=list("abcd"))) == "leases remain after run(): a, b, c"
 
 
 def test_no_cell_is_begun_twice(tmp_path: Path) -> None:
@@ -61,7 +61,7 @@ def test_no_cell_is_begun_twice(tmp_path: Path) -> None:
         return message(executors._once, SimpleNamespace(first=run(tmp_path, "done", begun=Counter(begun))))
 
     assert said({0: 1, 1: 1, 2: 1}) == ""
-    assert said({0: 2, 1: 3, 2: 1}) == "2 of 3 cells were run more than once (most often 3 times)"
+    assert said({0: 2, 1: 3, 2: 1}) == "2 of 3 cells were run more than once (at most 3 times)"
 
 
 def test_results_equal_those_of_the_local_executor() -> None:
@@ -80,8 +80,8 @@ def test_results_equal_those_of_the_local_executor() -> None:
     ("unfinished", "begun", "said"),
     [
         (0, {0: 1, 1: 1}, ""),
-        (0, {0: 2, 1: 3}, "begins 3 cells and returns 0; expected none and 0"),
-        (1, {0: 1, 1: 1}, "begins 0 cells and returns 1; expected none and 0"),
+        (0, {0: 2, 1: 3}, "starts 3 cells and returns 0; expected no cells and 0"),
+        (1, {0: 1, 1: 1}, "starts 0 cells and returns 1; expected no cells and 0"),
     ],
 )
 def test_a_second_run_makes_nothing(tmp_path: Path, unfinished: int, begun: dict[int, int], said: str) -> None:
@@ -92,7 +92,7 @@ def test_a_second_run_makes_nothing(tmp_path: Path, unfinished: int, begun: dict
         return run(tmp_path, "done", "done", unfinished=unfinished, begun=Counter(begun))
 
     trial = SimpleNamespace(first=run(tmp_path, "done", "done"), run=again)
-    assert message(executors._keeps, trial).removeprefix("a second run over the same store ") == said
+    assert message(executors._keeps, trial).removeprefix("a second run on the same store ") == said
     assert asked == [("first", 3)]
 
 
@@ -100,7 +100,7 @@ def test_a_second_run_makes_nothing(tmp_path: Path, unfinished: int, begun: dict
     ("statuses", "unfinished", "said"),
     [
         (("done", "failed", "failed", "timeout", "done"), 3, ""),
-        (("done", "failed", "failed", "timeout", "done"), 2, "run() returns 2 with 3 cells without a result"),
+        (("done", "failed", "failed", "timeout", "done"), 2, "run() returns 2 although 3 cells have no result"),
         (
             ("done", "failed", None, "done", "failed"),
             3,
@@ -150,9 +150,9 @@ ONE, TWO = [True, False, False], {0: 1, 1: 1}
     ("one", "rest", "said"),
     [
         (Interrupted(done=[ONE], begun=[TWO]), {}, ""),
-        (Interrupted(done=[ONE], begun=[TWO], ends=False), {}, "60 s after Ctrl-C run() has not returned"),
+        (Interrupted(done=[ONE], begun=[TWO], ends=False), {}, "run() has not returned 60 s after Ctrl-C"),
         (Interrupted(done=[ONE, [False] * 3], begun=[TWO]), {}, "a cell that was done before Ctrl-C has no result afterwards"),
-        (Interrupted(done=[ONE], begun=[TWO, TWO, {0: 1, 1: 2}]), {}, "cells are still begun after run() has returned on Ctrl-C"),
+        (Interrupted(done=[ONE], begun=[TWO, TWO, {0: 1, 1: 2}]), {}, "cells are still started after run() has returned on Ctrl-C"),
         (Interrupted(done=[ONE], begun=[TWO]), {"unfinished": 2}, "the run after Ctrl-C returns 2; expected 0"),
         (Interrupted(done=[ONE], begun=[TWO]), {"begun": Counter({0: 2, 1: 2})}, "the run after Ctrl-C repeats a finished cell"),
     ],
@@ -175,7 +175,7 @@ def test_a_run_that_ends_before_it_is_interrupted(monkeypatch: pytest.MonkeyPatc
     ended.process.poll = lambda: 0
     monkeypatch.setattr(executors, "_Run", lambda asked: ended)
     trial = SimpleNamespace(request=lambda store, cells: None)
-    assert message(executors._interrupt, trial) == "run() returned before its cells were done"
+    assert message(executors._interrupt, trial) == "run() returned before all cells were done"
 
 
 # --- the process that runs it ----------------------------------------------------------------------------------------------------------
@@ -226,7 +226,9 @@ def test_a_run_that_comes_to_nothing(tmp_path: Path, answer: Any, said: str) -> 
 @pytest.mark.parametrize("kind", ["ExecutorError", "UnreachableError", "UsageError", "SpecError"])
 def test_an_engine_that_cannot_be_used_from_here_is_skipped(tmp_path: Path, kind: str) -> None:
     one = process(tmp_path, {"error": "no sbatch", "type": kind, "launched": False})
-    with pytest.raises(NotApplicable, match=r"^its engine cannot be used from here: no sbatch; options: --set run\.slurm\.OPTION=VALUE$"):
+    with pytest.raises(
+        NotApplicable, match=r"^the engine cannot be used on this machine: no sbatch; set options with --set run\.slurm\.OPTION=VALUE$"
+    ):
         _ = one.answer
 
 
@@ -266,7 +268,7 @@ def spec(**more: Any) -> Any:
         (
             SimpleNamespace(launch=print, poll=print, cancel=print),
             True,
-            "SimpleNamespace.parts is None; expected the largest number of parts, an int",
+            "SimpleNamespace.parts is None; expected an int, the maximum number of parts",
         ),
     ],
 )
@@ -290,5 +292,5 @@ def test_a_factory_that_does_not_take_its_options(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(executors, "find_executor", find)
     for options, listed in (((SimpleNamespace(name="hours"), SimpleNamespace(name="queue")), "hours, queue"), ((), "none")):
         trial = SimpleNamespace(entry=SimpleNamespace(spec=spec(options=options)), options={})
-        expected = f"mine:Mine does not take the declared options ({listed}): unexpected keyword 'hours'"
+        expected = f"mine:Mine does not accept the declared options ({listed}): unexpected keyword 'hours'"
         assert message(executors._interface, None, trial) == expected

@@ -47,5 +47,5 @@ def test_two_more_are_drawn_in_doubt() -> None:
 
 
 def test_the_mean_decides() -> None:
-    with pytest.raises(CheckFailed, match=r"is 0\.480, chance is 0\.250; expected at least 0\.500"):
+    with pytest.raises(CheckFailed, match=r"is 0\.480 \(chance is 0\.250\); expected at least 0\.500"):
         decide(5, 0.3, 0.52, 0.62)

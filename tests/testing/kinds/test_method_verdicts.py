@@ -111,7 +111,7 @@ def test_one_unlucky_draw_is_not_conclusive(means: tuple[float, ...], fails: boo
     monkeypatch.setattr(methods._LearningCheck, "of", of)
     said = message(methods._learns, trial(outcome(), case=Case()))
     assert seeds == ([5] if len(means) == 1 else [5, 7, 9])
-    expected = "mean performance right after training on a task is 0.567, chance is 0.250; expected at least 0.600"
+    expected = "mean performance right after training on a task is 0.567 (chance is 0.250); expected at least 0.600"
     assert said == (expected if fails else "")
 
 
@@ -142,11 +142,11 @@ def test_the_first_difference_between_two_runs(change: dict[str, Any], said: str
 @pytest.mark.parametrize(
     ("random", "again", "same", "other", "elsewhere", "said"),
     [
-        (False, 1.0, 1.0, 1.0, 1.0, "the run changed global random states"),
+        (False, 1.0, 1.0, 1.0, 1.0, "the run changes global random states"),
         (True, 1.0, 9.0, 9.0, 1.0, ""),
         (True, 1.0, 9.0, 9.0, 2.0, f"{ELSEWHERE}, it gives different losses in task 1"),
         (True, 2.0, 3.0, 1.0, 9.0, "a second run gives different losses in task 1"),
-        (True, 2.0, 1.0, 3.0, 9.0, "with other hidden labels in the process it gives different losses in task 1"),
+        (True, 2.0, 1.0, 3.0, 9.0, "with other hidden labels in the process, it gives different losses in task 1"),
         (True, 2.0, 1.0, 1.0, 9.0, "a second run in the same process gives different losses in task 1"),
     ],
 )
@@ -230,13 +230,13 @@ def test_the_last_evaluation_of_a_task_free_stream_has_no_state() -> None:
 @pytest.mark.parametrize(
     ("check", "notes", "said"),
     [
-        (methods._out_of_reach, {"leads_to": "<Mine>.x"}, "hidden labels can be reached from the method by <Mine>.x"),
-        (methods._code_unchanged, {"replaced": ["a", "b", "c", "d"], "settings": ["dtype"]}, "it replaced a, b, c"),
-        (methods._code_unchanged, {"settings": ["dtype", "cwd"]}, "it changes global settings: dtype, cwd"),
-        (methods._inputs_unchanged, {"changed": ["x", "y"]}, "tensors of a view or of the data were changed in place: x, y"),
+        (methods._out_of_reach, {"leads_to": "<Mine>.x"}, "hidden labels can be reached from the method through <Mine>.x"),
+        (methods._code_unchanged, {"replaced": ["a", "b", "c", "d"], "settings": ["dtype"]}, "the method replaces a, b, c"),
+        (methods._code_unchanged, {"settings": ["dtype", "cwd"]}, "the method changes global settings: dtype, cwd"),
+        (methods._inputs_unchanged, {"changed": ["x", "y"]}, "the method changes tensors of a view or of the data in place: x, y"),
         (methods._acts, {"acts": list("abcdef")}, "a; b; c; d; e"),
-        (methods._within_budget, {"holds": "a dict"}, "after the last task it still holds items outside its memory (a dict)"),
-        (methods._within_budget, {"kept": ["TaskView", "Batch"]}, "after a task ends, its TaskView and Batch are still referenced"),
+        (methods._within_budget, {"holds": "a dict"}, "after the last task, the method still holds items outside its memory (a dict)"),
+        (methods._within_budget, {"kept": ["TaskView", "Batch"]}, "after a task has ended, its TaskView and Batch are still referenced"),
     ],
 )
 def test_what_was_noted_is_told(check: Any, notes: dict[str, Any], said: str) -> None:
@@ -258,9 +258,9 @@ def test_a_method_that_needs_past_views_may_keep_them() -> None:
     ("one", "said"),
     [
         ({"copied": 2}, ""),
-        ({"copied": 3}, "the state outside the memory holds features of training items (at least 3 items)"),
-        ({"oversized": 1}, "items in memory hold 1 extra numbers"),
-        ({"stuffed": 2}, "extras of items in memory hold the features of 2 more training items than there are items"),
+        ({"copied": 3}, "the state outside the memory contains features of training items (at least 3 items)"),
+        ({"oversized": 1}, "items in memory contain 1 additional values"),
+        ({"stuffed": 2}, "the extras of items in memory contain the features of 2 more training items than there are items"),
     ],
 )
 def test_items_are_kept_in_the_memory_and_nowhere_else(one: dict[str, int], said: str) -> None:
@@ -271,7 +271,7 @@ def test_items_are_kept_in_the_memory_and_nowhere_else(one: dict[str, int], said
 
 def test_a_small_budget_is_kept_at_every_state() -> None:
     over = [[state(charged=12)], [state(charged=13), state()]]
-    assert within([state()], over) == "13 items were kept under a budget of 12"
+    assert within([state()], over) == "the method stored 13 items with a budget of 12"
     assert within([state()], over[:1] * 2) == ""
 
 
@@ -358,8 +358,8 @@ def test_few_scenarios_that_cover_all_levels_and_settings() -> None:
     ("levels", "settings", "category", "said"),
     [
         (("NC",), ("task-il",), "Rep", ""),
-        ((), ("task-il",), "Rep", "it declares no level or no setting"),
-        (("NC",), (), "Rep", "it declares no level or no setting"),
+        ((), ("task-il",), "Rep", "the method declares no level or no setting"),
+        (("NC",), (), "Rep", "the method declares no level or no setting"),
         (("NC",), ("task-il",), " rep", "unknown category ' rep'; expected one of"),
         (("NC",), ("task-il",), "regularization", "unknown category 'regularization'; expected one of"),
         (("NC",), ("task-il",), "prompts of my own", ""),

@@ -62,12 +62,12 @@ def catalogue() -> Catalogue:
     [
         ("narrow", "shape", "for 24 items and 7 outputs; expected [24, 7]"),
         ("all-items", "shape", "returns [144, 6] for 24 items"),
-        ("headless", "builds", "sets no self.head"),
+        ("headless", "builds", "does not set self.head"),
         ("not-a-backbone", "builds", "returns a Linear; expected a cglsuite.backbones.Backbone"),
-        ("unused", "gradients", "no gradient reaches spare.weight, spare.bias"),
-        ("always-drops", "deterministic", "after eval() two calls"),
-        ("seeds-itself", "initialisation", "models drawn from two seeds are equal"),
-        ("shares-layer", "initialisation", "two models drawn from the same seed differ"),
+        ("unused", "gradients", "the parameters spare.weight, spare.bias of"),
+        ("always-drops", "deterministic", "two calls of"),
+        ("seeds-itself", "initialisation", "models initialised from two different seeds are equal"),
+        ("shares-layer", "initialisation", "two models initialised from the same seed differ"),
         ("loose-tensor", "state", "scale of LooseTensor"),
         ("only-dense", "sparse features", "fails on sparse features: TypeError"),
     ],
@@ -186,7 +186,7 @@ def test_an_executor_without_run_is_told(catalogue: Catalogue) -> None:
     (found,) = examine_executor("runless", catalogue, only=("interface",)).failed
     assert "returns a Runless without run; expected an executor" in found.message
     (found,) = examine_executor("takes-nothing", catalogue, only=("interface",)).failed
-    assert "does not take the declared options (hours)" in found.message
+    assert "does not accept the declared options (hours)" in found.message
 
 
 @pytest.mark.nightly

@@ -58,11 +58,11 @@ def test_facts_that_metrics_are_given() -> None:
     [
         ((0.0, 1.0, 0.5), "", ""),
         ((math.nan, 1.0, 0.5), "", ""),  # one task may have no value
-        ((0.5, math.nan, 0.5), "", "it is NaN for a complete matrix of 2 tasks"),
-        ((0.5, 0.5, math.nan), "", "it is NaN for a complete matrix of 4 tasks"),
+        ((0.5, math.nan, 0.5), "", "the metric is NaN for a complete matrix of 2 tasks"),
+        ((0.5, 0.5, math.nan), "", "the metric is NaN for a complete matrix of 4 tasks"),
         ((0.5, math.nan, 0.5), "nothing is forgotten", ""),
-        ((1.01, 0.5, 0.5), "", "it is 1.01 for a matrix of 1 tasks; range = (0, 1)"),
-        ((0.5, 0.5, -0.01), "", "it is -0.01 for a matrix of 4 tasks; range = (0, 1)"),
+        ((1.01, 0.5, 0.5), "", "the metric is 1.01 for a matrix of 1 tasks, outside its range (0, 1)"),
+        ((0.5, 0.5, -0.01), "", "the metric is -0.01 for a matrix of 4 tasks, outside its range (0, 1)"),
     ],
 )
 def test_values_lie_in_the_declared_range(values: tuple[float, ...], undefined: str, said: str) -> None:
@@ -108,7 +108,7 @@ def test_a_metric_that_writes_to_its_matrix(write: Any) -> None:
     entry = SimpleNamespace(spec=SimpleNamespace(reference="", needs_tasks=False))
     catalogue = SimpleNamespace(resolve=lambda entry: lambda matrix, joint=None: write(matrix) or 0.5)
     matrix = metrics._matrix("task-il", 4, reached=0.9, lost=0.1)
-    assert message(metrics._value, catalogue, entry, "task-il", matrix) == "it modifies its input matrix"
+    assert message(metrics._value, catalogue, entry, "task-il", matrix) == "the metric modifies its input matrix"
 
 
 # --- notebooks -----------------------------------------------------------------------------------------------------------------------
@@ -127,9 +127,9 @@ def test_notebooks_are_stored_clean() -> None:
     made = cells("1", "2")
     assert said(made) == ""
     made.cells[1].execution_count = 3
-    assert said(made) == "page.ipynb: cell 2 is stored with outputs; expected none"
+    assert said(made) == "page.ipynb: cell 2 has stored outputs; expected none"
     made.cells[0].outputs = [nbformat.v4.new_output("stream", text="x")]
-    assert said(made) == "page.ipynb: cell 1 is stored with outputs; expected none"
+    assert said(made) == "page.ipynb: cell 1 has stored outputs; expected none"
 
 
 def test_notebooks_have_the_kernel_of_this_python() -> None:
@@ -208,8 +208,8 @@ def scheme(losses: list[float], state: dict[str, float], again: dict[str, float]
     [
         ([1.0, 0.9], ""),
         ([1.0, 0.9, 2.0], ""),
-        ([1.0, 1.0], "the loss never falls below that of the first epoch, 1"),
-        ([1.0], "the loss never falls below that of the first epoch, 1"),
+        ([1.0, 1.0], "the loss never falls below its value in the first epoch, 1"),
+        ([1.0], "the loss never falls below its value in the first epoch, 1"),
     ],
 )
 def test_a_scheme_lowers_its_loss(losses: list[float], said: str) -> None:
@@ -221,8 +221,8 @@ def test_a_scheme_lowers_its_loss(losses: list[float], said: str) -> None:
     [
         ({"conv.weight": 1.0}, ""),
         ({"conv.weight": 1.0, "norm.running_mean": 2.0}, ""),
-        ({"norm.running_mean": 2.0}, "no weight of the body has changed"),
-        ({"conv.weight": 1.0, "head.weight": 1.0}, "it has changed the head, whose outputs have no meaning before there are labels"),
+        ({"norm.running_mean": 2.0}, "the weights of the body do not change"),
+        ({"conv.weight": 1.0, "head.weight": 1.0}, "pre-training changes the head, which has no meaning until there are labels"),
     ],
 )
 def test_a_scheme_changes_the_body_alone(state: dict[str, float], said: str) -> None:
@@ -274,12 +274,12 @@ SHARED = [[1, 1, 0], [0, 0, 1], [0, 1, 1]]
         (stream(part(0, 1, 2) | {"validation": []}, part(3, 4, 5)), ""),
         (stream(part(0, 1, 2) | {"test": []}, part(3, 4, 5)), "task 1 of 2 has no test items"),
         (stream(part(0, 1, 2), part(3, 4, 5) | {"train": []}), "task 2 of 2 has no train items"),
-        (stream(part(0, 1, 2), part(3, 4, 3)), "parts of task 2 overlap"),
+        (stream(part(0, 1, 2), part(3, 4, 3)), "the parts of task 2 overlap"),
         (stream(part(0, 1, 2), part(3, 4, 0)), "1 test items of task 2 are training items of another task"),
         (stream(part(0, 1, 2), part(3, 4, 2)), ""),  # asked of in both
         (
             stream(part(0, 1, 2), part(3, 4, 5), part(6, 7, 8), outputs=SHARED),
-            "class 1 is in 2 tasks (1, 3); expected every class in one task under task-il",
+            "class 1 is in 2 tasks (1, 3); expected every class in a single task for task-il",
         ),
         (stream(part(0, 1, 2), part(3, 4, 5), part(6, 7, 8), outputs=SHARED, setting="domain-il"), ""),
     ],
@@ -305,7 +305,7 @@ def test_gradients_are_those_of_training() -> None:
     def trial(model: Model) -> Any:
         return SimpleNamespace(build=lambda: model, outputs=lambda given, training: given.train(training)())
 
-    assert message(backbones._gradients, trial(Model())).startswith("no gradient reaches spare of ")
+    assert message(backbones._gradients, trial(Model())).startswith("the parameters spare of ")
     model = Model()
     model.spare.requires_grad_(False)
     assert message(backbones._gradients, trial(model)) == ""
