@@ -27,7 +27,7 @@ class EvolveGCN(Method):
     """
 
     def setup(self) -> None:
-        """Make the convolution weights of the model evolve."""
+        """Replace the convolution weights of the model with evolving weights."""
         evolve(self.model)
         for _, cell in self._weights():
             cell.from_drawn = self.hyperparameters.get("start", "previous") == "drawn"

@@ -45,7 +45,7 @@ def aqsol(root: DataRoot, features: str = "symbols", bonds: str = "types", scaff
 
 
 def zinc_standin(root: DataRoot, features: str = "zinc", bonds: str = "kekule", scaffold: str = "murcko") -> GraphData:
-    """Load 12,000 molecules from the source of ZINC-12k, which differ from ZINC-12k itself (see its spec).
+    """Load a stand-in for ZINC-12k with 12,000 molecules from the same source (see its spec).
 
     Raises:
         DataError: the file is missing or damaged.
