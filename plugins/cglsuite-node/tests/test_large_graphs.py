@@ -57,6 +57,7 @@ def test_generated_files_are_those_of_a_loader_in_the_true_format(tmp_path: Path
 
 
 @needs_checkout
+@pytest.mark.plugins("cglsuite-methods")
 @pytest.mark.nightly
 def test_the_command_measures_every_step(tmp_path: Path) -> None:
     """One size through the whole command: it trains by samples, evaluates in the whole graph after each task, and prints a table."""
