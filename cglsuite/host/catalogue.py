@@ -622,6 +622,7 @@ def _matching(name: str, dataset: DatasetSpec, alike: Sequence[ScenarioSpec], of
             "choose a protocol of that level (cglsuite list scenarios)"
         )
     labels = {dataset.labels} if dataset.labels is not None else {p.labels for p in of_dataset}
+    labels |= {"open"} if "single" in labels else set()
     matching = [p for p in fitting if not labels or p.labels in labels]
     if not matching and isinstance(dataset, FileDatasetSpec) and dataset.binary:
         matching = [p for p in fitting if p.labels == "multi"]  # two classes are one label, see _of_file
@@ -678,7 +679,7 @@ def _shared_defaults(presets: Sequence[ScenarioSpec], parent: ScenarioSpec) -> t
 def _split(dataset: DatasetSpec, parent: ScenarioSpec, omitted: list[str]) -> dict[str, Any]:
     if parent.split != "official" or dataset.official_split is not False:
         return {}
-    split = "per-class" if parent.labels == "single" and parent.setting != "time-il" else "random"
+    split = "per-class" if parent.labels in ("single", "open") and parent.setting != "time-il" else "random"
     omitted.append(f"the official split, which {dataset.name} does not have ({split})")
     return {"split": split}
 

@@ -13,11 +13,14 @@ if TYPE_CHECKING:
 
 ADAPTERS: dict[tuple[str, str], str] = {
     ("NC", "single"): "cglsuite.problems.node:NodeProblem",
+    ("NC", "open"): "cglsuite.problems.open_world:OpenNodeProblem",
     ("NC", "multi"): "cglsuite.problems.multilabel_nodes:MultiLabelNodeProblem",
     ("LC", "single"): "cglsuite.problems.link:LinkProblem",
+    ("LC", "open"): "cglsuite.problems.open_world:OpenLinkProblem",
     ("LC", "multi"): "cglsuite.problems.link:MultiLabelLinkProblem",
     ("LP", "multi"): "cglsuite.problems.link:LinkPredictionProblem",
     ("GC", "single"): "cglsuite.problems.graphwise:GraphProblem",
+    ("GC", "open"): "cglsuite.problems.open_world:OpenGraphProblem",
     ("GC", "multi"): "cglsuite.problems.multilabel_graphs:MultiLabelGraphProblem",
     ("GR", "real"): "cglsuite.problems.regression:GraphRegressionProblem",
 }
@@ -25,7 +28,7 @@ ADAPTERS: dict[tuple[str, str], str] = {
 
 
 def adapter_reference(level: str, labels: str) -> str:
-    """Return the import string (``"module:Class"``) of the adapter for a level and the kind of labels (``single``, ``multi`` or ``real``).
+    """Return the import string (``"module:Class"``) of the adapter for a level and the kind of labels (``single``, ``multi``, ``real`` or ``open``).
 
     Raises:
         SpecError: if there is no such adapter.
@@ -37,7 +40,7 @@ def adapter_reference(level: str, labels: str) -> str:
 
 
 def problem_class(level: str, labels: str) -> type[Problem]:
-    """Import the adapter class for a level and the kind of labels (``single``, ``multi`` or ``real``).
+    """Import the adapter class for a level and the kind of labels (``single``, ``multi``, ``real`` or ``open``).
 
     Raises:
         SpecError: if there is no such adapter.

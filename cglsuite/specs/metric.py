@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, NamedTuple
 
 from cglsuite.base.errors import UnknownNameError, UsageError
-from cglsuite.specs.plugins import Citation, PluginSpec
+from cglsuite.specs.plugins import GALKE, MEASURES, Citation, PluginSpec
 
 
 class Direction(NamedTuple):
@@ -214,6 +214,11 @@ _POOLED = (
         formula="mean_k sum_{j<=k} n_j M[k,j] / sum_{j<=k} n_j", **_ACCURACY,
     ),
 )  # fmt: skip
+_OPEN_WORLD = _metric(
+    "open_world_mean", "open world", "the measure of rejection over all test items of a stage, averaged over the stages before the last",
+    formula="mean_{k<T} M[k,k+1], the column of the next task", direction="up", range=_DIFFERENCE, quantity="performance",
+    settings=("class-il",), performances=MEASURES["open"], citation=GALKE,
+)  # fmt: skip
 _CURVE: dict[str, Any] = {"settings": ("task-free",), "direction": "up", "citation": _DRIFT}
 _LEVEL: dict[str, Any] = _CURVE | {"range": _SHARE, "quantity": "performance"}
 _TASK_FREE = (
@@ -248,7 +253,7 @@ _TASK_FREE = (
         **_CURVE | {"direction": "down", "citation": "cglsuite, 2026 (defined here: see the formula)"},
     ),
 )  # fmt: skip
-METRICS: Mapping[str, MetricSpec] = {spec.name: spec for spec in (*_OF_TASKS, *_TASK_FREE, *_POOLED)}
+METRICS: Mapping[str, MetricSpec] = {spec.name: spec for spec in (*_OF_TASKS, *_TASK_FREE, *_POOLED, _OPEN_WORLD)}
 """The metrics by name, in the order of tables."""
 
 

@@ -75,7 +75,7 @@ class Citation:
 
 
 _FACTORY = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
-LABEL_KINDS = ("single", "multi", "real")
+LABEL_KINDS = ("single", "multi", "real", "open")
 """The values of ``scenario.labels``."""
 NEEDS = ("past-views", "task-id", "task-boundaries", "epochs")
 NO_PRETRAINING = "none"
@@ -336,6 +336,13 @@ class MeasureSpec(PluginSpec):
         return (low, high) if self.direction == "up" else (-high, -low)
 
 
+GALKE = Citation(
+    authors=("Galke", "Vagliano", "Franke", "Zielke", "Hoffmann", "Scherp"),
+    title="Lifelong Learning on Evolving Graphs Under the Constraints of Imbalanced Classes and New Classes",
+    year=2023,
+    journal="Neural Networks 164",
+)
+
 CORE_MEASURES: tuple[MeasureSpec, ...] = (
     MeasureSpec(
         name="micro",
@@ -395,6 +402,36 @@ CORE_MEASURES: tuple[MeasureSpec, ...] = (
         range=(-math.inf, 0.0),
         unit="of the target",
         label="minus the mean absolute error",
+    ),
+    MeasureSpec(
+        name="open-f1",
+        summary="macro F1 over the seen classes and the class of unknown items (Open-F1)",
+        citation=GALKE,
+        factory="cglsuite.streams.measures.open_world:open_f1",
+        labels=("open",),
+        label="Open-F1",
+    ),
+    MeasureSpec(
+        name="rejection-mcc",
+        summary="Matthews' correlation coefficient between being unknown and being rejected; 0 if all items are treated alike",
+        citation=GALKE,
+        factory="cglsuite.streams.measures.open_world:rejection_mcc",
+        labels=("open",),
+        range=(-1.0, 1.0),
+        label="MCC of rejection",
+    ),
+    MeasureSpec(
+        name="rejection-auroc",
+        summary="probability that an unknown item has a lower confidence than a known one; it depends on no threshold",
+        citation=Citation(
+            authors=("Hendrycks", "Gimpel"),
+            title="A Baseline for Detecting Misclassified and Out-of-Distribution Examples in Neural Networks",
+            year=2017,
+            booktitle="ICLR",
+        ),
+        factory="cglsuite.streams.measures.open_world:rejection_auroc",
+        labels=("open",),
+        label="AUROC of rejection",
     ),
 )
 """The core's measures, which are in every catalogue."""

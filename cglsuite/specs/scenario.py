@@ -137,12 +137,14 @@ class ScenarioSpec(PluginSpec):
     dataset_hyperparameters: tuple[tuple[str, Value], ...] = Switch((), "hyper-parameters of the dataset that differ from its defaults")
     labels: str = Switch(
         "single",
-        "single = one class per item; multi = any number of labels per item (link or no link: one label); real = real numbers",
-        ("single", "multi", "real"),
+        "single = one class per item; multi = any number of labels per item (link or no link: one label); real = real numbers; open = one "
+        "class per item, and queries also contain items of the next task's classes",
+        ("single", "multi", "real", "open"),
         effect={
             "single": "exactly one class is correct, and predictions are scored by accuracy",
             "multi": "any number of labels may be correct; scored by average precision, ROC-AUC or Hits@K; items may be in several tasks",
             "real": "targets are real numbers, and predictions are scored by their error",
+            "open": "items of unseen classes should be rejected; training does not change",
         },
     )
     classes_per_task: int | None = Switch(
@@ -308,7 +310,8 @@ class ScenarioSpec(PluginSpec):
         "micro",
         "performance on a task: accuracy over items (micro) or averaged over its classes (macro); for multi-label items average precision "
         "or ROC-AUC, averaged over labels; for predicted links the share ranked above all but hits_k - 1 of the pairs without a link "
-        "(hits); for real targets minus the mean absolute error; or the measure of a plugin, by its name",
+        "(hits); for real targets minus the mean absolute error; in an open world the measure of rejection, over all items of a stage; or "
+        "the measure of a plugin, by its name",
         effect={
             "micro": "classes are weighted by size",
             "macro": "all classes have equal weight, so the value is lower than micro if rare classes are hard",
@@ -316,8 +319,19 @@ class ScenarioSpec(PluginSpec):
             "roc-auc": "chance level is 0.5 for every label, regardless of prevalence",
             "hits": "only the top of the ranking counts, and chance level is hits_k over the number of pairs without a link",
             "negative-mae": "0 is perfect and there is no lower bound; the unit is that of the target",
+            "open-f1": "rejection and classification count together, and rare classes count as much as common ones",
+            "rejection-mcc": "only the decision to reject counts; 0 is chance",
+            "rejection-auroc": "only the ranking by confidence counts, without a threshold; 0.5 is chance",
             "*": "the measure comes from a plugin, and its values are comparable only with values of the same measure",
         },
+    )
+    reject_below: float = Switch(
+        0.5,
+        "in an open world, an item is rejected if the method's confidence is below this number, unless the method decides by itself",
+        effect="a higher threshold rejects more items, known and unknown",
+        minimum=0,
+        maximum=1,
+        implicit=True,
     )
     level_spec: LevelSpec | None = ByLevel(LEVEL_SPECS)  # noqa: RUF009 - a field
     node_features: str = Switch(
@@ -388,6 +402,8 @@ class ScenarioSpec(PluginSpec):
             raise SpecError(
                 f"scenario.performance = {self.performance} does not apply to {self.labels} labels; expected {measures_by_kind}"
             )
+        if self.labels == "open" and (self.setting != "class-il" or self.level not in ("NC", "LC", "GC")):
+            raise SpecError(f"scenario.labels = open: {self.name} is {self.level}, {self.setting}; expected NC, LC or GC in class-il")
         if self.labels == "real" and self.training.class_balanced:
             raise SpecError("training.class_balanced = true, but real targets have no classes to balance; expected false")
         if (self.setting == "task-free") != (self.task_free is not None):
@@ -421,7 +437,7 @@ class ScenarioSpec(PluginSpec):
         reasons = {
             f"level is {self.level}, and it is for NC": self.level != "NC",
             f"labels are {self.labels}, and an item of several tasks is asked once only with both switches and builder = {_ASKED_ONCE}, as "
-            "in the presets @global-agale-1": self.labels != "single" and (self.builder != _ASKED_ONCE or len(changed) < 2),
+            "in the presets @global-agale-1": self.labels not in ("single", "open") and (self.builder != _ASKED_ONCE or len(changed) < 2),
             "a query of task-IL names its task": self.setting == "task-il",
             "stream.query_graph says where queries of a task-free stream arrive": self.task_free is not None,
             f"edge_policy is {self.edge_policy}, under which queries of all tasks share a graph already": not EDGE_POLICIES[
@@ -439,7 +455,7 @@ class ScenarioSpec(PluginSpec):
             return
         reasons = {
             f"setting is {self.setting}, and it is for task-il and class-il": self.setting not in ("task-il", "class-il"),
-            f"labels are {self.labels}, and it is for single labels": self.labels != "single",
+            f"labels are {self.labels}, and it is for single labels": self.labels not in ("single", "open"),
             "classes_per_task is none: expected the number of classes of the other tasks": self.classes_per_task is None,
             f"class_order is {self.class_order}, which moves the first task; expected native, random, latin-classes or a written order": (
                 self.class_order in TASK_ORDERS
@@ -568,6 +584,7 @@ def inert(spec: ScenarioSpec) -> dict[str, str]:
         (free, "a stream without tasks has one head from the start", ("scenario.head",)),
         (free, "task-free streams are over the graph once", ("scenario.replicas",)),
         (free, "a stream without tasks has no end of a task", (f"training.{name}" for name in _BETWEEN_TASKS)),
+        (spec.labels != "open", "nothing is rejected outside an open world (scenario.labels = open)", ("scenario.reject_below",)),
         (spec.training.plateau_patience is None, "the rate is constant (training.plateau_patience)", _OF_PLATEAUS),
     )
     reasons: dict[str, str] = {}

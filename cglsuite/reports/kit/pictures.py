@@ -310,7 +310,7 @@ _REFERENCES = ("joint", "joint-budgeted", "frozen-ncm", "task-guesser")
 _LEARNERS = (
     "bare", "ewc", "er-gnn", "lwf", "mas", "gem", "twp", "replay", "er", "ssm", "sem", "packnet", "hat", "tpp", "der++", "a-gem", "gss",
     "icarl", "gdumb", "si", "cat", "puma", "delome", "pi-gnn", "piggyback", "mas-star", "er-ace", "dmsg", "continual-gnn", "ssrm",
-    "evolve-gcn", "analytic-ridge", "pdgnns-tem", "simple-cil", "teen",
+    "evolve-gcn", "analytic-ridge", "pdgnns-tem", "simple-cil", "teen", "gdoc",
 )
 # fmt: on
 """The suite's learners, whose positions select one of the 56 pairs of colour and marker. The first seven, which many papers include, differ

@@ -24,6 +24,7 @@ from cglsuite.stats.metrics.matrix import (
     forward_transfer,
     intransigence,
 )
+from cglsuite.stats.metrics.open_world import open_world_mean
 from cglsuite.stats.metrics.pooled import pooled_accuracy, pooled_accuracy_mean
 
 __all__ = [
@@ -44,6 +45,7 @@ __all__ = [
     "forgetting_max_any_stage",
     "forward_transfer",
     "intransigence",
+    "open_world_mean",
     "pooled_accuracy",
     "pooled_accuracy_mean",
     "time_to_recover",

@@ -279,7 +279,7 @@ def test_24_cells_are_equal_to_those_of_a_local_run_to_the_last_bit(real_dask: A
     for words in (("local",), ("dask", "--set", f"run.dask.scheduler_file={real_dask.file}", "--set", "run.dask.parts=2")):
         store = tmp_path / f"store-{words[0]}"
         command = [sys.executable, "-m", "cglsuite", "run", "bits.toml", "--no-reports", "--store", str(store), "--executor", *words]
-        ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=100)
+        ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=600)
         assert ended.returncode == 0, ended.stderr
         assert "24 done" in ended.stderr
         records = {record.key: record.to_json() for record in Store(store).records()}

@@ -16,6 +16,6 @@ def cglsuite_datasets() -> tuple[DatasetSpec, ...]:
 @hookimpl
 def cglsuite_scenarios() -> list[ScenarioSpec]:
     """Graph classification and regression under the protocols of BeGin and CGLB."""
-    from cglsuite_graph.protocols import begin_presets, cglb_presets
+    from cglsuite_graph.protocols import begin_presets, cglb_presets, open_presets
 
-    return begin_presets() + cglb_presets()
+    return begin_presets() + cglb_presets() + open_presets()

@@ -6,6 +6,7 @@ from typing import Any
 
 from cglsuite import ScenarioSpec
 from cglsuite.protocols import begin, cglb
+from cglsuite.protocols.open_world import open_preset
 
 _OWN_SPLIT = (
     "The paper draws a random 8 : 1 : 1 split. The published code then puts the validation graphs into the training mask; here they stay "
@@ -150,6 +151,12 @@ _AROMATICITY = (
     "joint result in class-IL, 77.2, is leaked: data were shuffled anew, the model started warm, and test sets were cumulative. The other "
     "rows use one split."
 )
+
+
+def open_presets() -> list[ScenarioSpec]:
+    """Open-world versions of BeGin's class-IL presets on Aromaticity and the embedded graphs."""
+    parents = ("aromaticity/class-il@begin-2", "synthetic-motifs/class-il@begin-2")
+    return [open_preset(preset) for preset in begin_presets() if preset.name in parents]
 
 
 def cglb_presets() -> list[ScenarioSpec]:

@@ -16,6 +16,6 @@ def cglsuite_datasets() -> tuple[DatasetSpec, ...]:
 @hookimpl
 def cglsuite_scenarios() -> list[ScenarioSpec]:
     """Link classification and link prediction under the protocol of BeGin."""
-    from cglsuite_link.protocols import link_presets
+    from cglsuite_link.protocols import link_presets, open_presets
 
-    return link_presets()
+    return link_presets() + open_presets()

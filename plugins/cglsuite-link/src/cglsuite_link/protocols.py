@@ -6,6 +6,7 @@ from typing import Any
 
 from cglsuite import ScenarioSpec
 from cglsuite.protocols.begin import VERSIONS, link_classification_preset, link_prediction_preset
+from cglsuite.protocols.open_world import open_preset
 
 _DEGREES = (
     "Features are in- and out-degrees, counted among the edges of the moment; no label shows in them. In the authors' code they are those "
@@ -72,6 +73,12 @@ def link_presets() -> list[ScenarioSpec]:
     """Build BeGin's link scenarios, stand-ins for those whose data are hard to obtain, and the same protocol on the embedded links."""
     versions = [preset for version in VERSIONS for preset in _presets(version)]
     return [*versions, *_predicted(paper=True)]
+
+
+def open_presets() -> list[ScenarioSpec]:
+    """Open-world versions of BeGin's class-IL presets on Bitcoin-OTC and the embedded links."""
+    parents = ("bitcoin-otc/class-il@begin-2", "synthetic-signed-links/class-il@begin-2")
+    return [open_preset(preset) for preset in link_presets() if preset.name in parents]
 
 
 def _presets(version: int) -> list[ScenarioSpec]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from cglsuite import DatasetSpec, ScenarioSpec, hookimpl
 from cglsuite_node.protocols.agale import agale_presets
-from cglsuite_node.protocols.asked_globally import few_shot_presets, global_presets
+from cglsuite_node.protocols.asked_globally import few_shot_presets, global_presets, open_presets
 from cglsuite_node.protocols.begin import begin_presets
 from cglsuite_node.protocols.cglb import cglb_presets
 from cglsuite_node.protocols.example import example_presets
@@ -26,4 +26,5 @@ def cglsuite_scenarios() -> list[ScenarioSpec]:
 
 def presets() -> list[ScenarioSpec]:
     """Return all presets of this package."""
-    return [*cglb_presets(), *begin_presets(), *agale_presets(), *global_presets(), *few_shot_presets(), *example_presets()]
+    published = [*cglb_presets(), *begin_presets(), *agale_presets()]
+    return [*published, *global_presets(), *few_shot_presets(), *open_presets(), *example_presets()]

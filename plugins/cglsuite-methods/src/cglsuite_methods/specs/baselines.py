@@ -98,6 +98,48 @@ BASELINES = (
         ),
     ),
     MethodSpec(
+        name="gdoc",
+        levels=("NC", "LC", "GC"),
+        labels=("single",),
+        summary="one-vs-rest classifiers that reject items of unknown classes by a threshold per class, with replay (gDOC)",
+        citation=(
+            Citation(
+                authors=("Galke", "Vagliano", "Franke", "Zielke", "Hoffmann", "Scherp"),
+                title="Lifelong Learning on Evolving Graphs Under the Constraints of Imbalanced Classes and New Classes",
+                year=2023,
+                journal="Neural Networks 164",
+            ),
+            Citation(authors=("Shu", "Xu", "Liu"), title="DOC: Deep Open Classification of Text Documents", year=2017, booktitle="EMNLP"),
+        ),
+        factory="cglsuite_methods.baselines.gdoc:GDOC",
+        category="baseline",
+        settings=("class-il",),
+        needs=("task-boundaries",),
+        hyperparameters=(
+            Hyperparameter(
+                name="alpha",
+                default=3.0,
+                minimum=0,
+                doc="α of the threshold max(0.5, 1 - α s), with the standard deviation s of a class's probabilities, mirrored about 1",
+                effect="a smaller α rejects more items, known and unknown",
+            ),
+            Hyperparameter(
+                name="weighted",
+                default=True,
+                doc="weight positives by negatives / positives of their class; false = DOC",
+                effect="without weights, rare classes get low probabilities, so their items are rejected",
+            ),
+            Hyperparameter(
+                name="fraction",
+                default=0.1,
+                minimum=0,
+                maximum=1,
+                doc="share of each task's training items to keep, at least one item; the paper trains on all items of the last time steps",
+            ),
+            NEIGHBOURHOOD,
+        ),
+    ),
+    MethodSpec(
         name="frozen-ncm",
         levels=("NC", "LC", "GC"),
         labels=("single",),

@@ -1,6 +1,6 @@
 """Presets in which a query does not reveal its task: the test items of all tasks so far are queried together, with edges between them.
 
-They are variants of published presets, and few-shot streams.
+They are variants of published presets, few-shot streams and open worlds.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 import dataclasses
 
 from cglsuite import ScenarioSpec
+from cglsuite.protocols.open_world import open_preset
 from cglsuite.specs import Citation
 from cglsuite_node.protocols.agale import agale_presets
 from cglsuite_node.protocols.cglb import cglb_presets
@@ -60,6 +61,11 @@ def _twin(parent: ScenarioSpec, protocol: str) -> ScenarioSpec:
         note=f"Training is that of {parent.name}; only what queries tell differs, "
         + ("and a node of several tasks is asked once." if several else "and accuracy counts items."),
     )
+
+
+def open_presets() -> list[ScenarioSpec]:
+    """An open-world version of every global-query preset with single labels."""
+    return [open_preset(preset) for preset in global_presets() if preset.protocol == "global-1"]
 
 
 def few_shot_presets() -> list[ScenarioSpec]:
