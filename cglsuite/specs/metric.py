@@ -60,7 +60,7 @@ class MetricSpec(PluginSpec):
     undefined: str = ""
     short: str = ""
     aliases: tuple[str, ...] = ()
-    quantity: Literal["performance", "forgetting", "transfer", "intransigence", "time", ""] = ""
+    quantity: Literal["performance", "forgetting", "transfer", "intransigence", "time", "rejection", ""] = ""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -216,7 +216,7 @@ _POOLED = (
 )  # fmt: skip
 _OPEN_WORLD = _metric(
     "open_world_mean", "open world", "the measure of rejection over all test items of a stage, averaged over the stages before the last",
-    formula="mean_{k<T} M[k,k+1], the column of the next task", direction="up", range=_DIFFERENCE, quantity="performance",
+    formula="mean_{k<T} M[k,k+1], the column of the next task", direction="up", range=_DIFFERENCE, quantity="rejection",
     settings=("class-il",), performances=MEASURES["open"], citation=GALKE,
 )  # fmt: skip
 _CURVE: dict[str, Any] = {"settings": ("task-free",), "direction": "up", "citation": _DRIFT}
