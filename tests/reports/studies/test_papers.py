@@ -351,6 +351,6 @@ def test_what_two_papers_print_differently_from_the_records_of_the_gallery() -> 
         assert row["effect"] == pytest.approx(np.mean([canonical[order] - degrees[order] for order in degrees]))
         assert 0 < row["low"] < row["effect"] < row["high"]
     said = show_papers.answer(one)
-    assert said.startswith("dataset.features alone, from degrees to canonical, moves Joint on Aromaticity in class-IL by +")
+    assert said.startswith("Changing only dataset.features from degrees to canonical moves Joint on Aromaticity in class-IL by +")
     assert "where the papers print different values (BeGin 28.6 and CGLB 77.2). With the same value" in said
     assert f"at most {one.protocols['difference'].abs().max():.1f} points apart" in said
