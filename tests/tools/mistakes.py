@@ -136,7 +136,7 @@ MISTAKES: tuple[Mistake, ...] = (
     Mistake("a factory that does not accept the options", ExecutorSpec(name="mine", summary="s", factory="faulty_networks:Forgetful", options=(Hyperparameter(name="hours", default=1.0, doc="the time"),)), "declared options (hours)", "one keyword argument per declared option", "interface"),
     Mistake("a missing notebook", NotebookSpec(name="mine", summary="s", path="faulty_networks:page.ipynb"), "page.ipynb", "cannot be loaded", "factory"),
     Mistake("a command module that prints on import", CommandSpec(name="mine", summary="s", factory="loud_command:loud"), "importing loud_command prints", "only in the function of the command", "quiet import"),
-    Mistake("a function that is not a command", CommandSpec(name="mine", summary="s", factory="faulty_commands:no_command"), "'no_command' is a function", "expected a click command", "factory"),
+    Mistake("a function that is not a command", CommandSpec(name="mine", summary="s", factory="faulty_commands:no_command"), "'no_command' is of type function", "expected a click command", "factory"),
     Mistake("an unknown category", _method(factory="faulty_methods:Forgetful", category="replay"), "unknown category 'replay'", "expected one of Reg, Rep", "declaration"),
     Mistake("undeclared state", _method(factory="faulty_methods:Forgetful"), "resumed from the state after task 1", "in `state`", "resumable"),
     Mistake("items kept outside the metered memory", _method(factory="cheating_methods:HoardsTensors"), "outside the memory", "keep items only in self.memory", "memory budget"),
