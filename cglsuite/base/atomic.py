@@ -28,7 +28,7 @@ _LETTERS = {os.R_OK: "r", os.W_OK: "w", os.X_OK: "x"}
 def make_folder(folder: Path, top: Path | None = None) -> None:
     """Create a folder and its missing parents. New folders below ``top`` get its mode and group.
 
-    A folder has its mode from the start, since another user's process may write into it at once. In a group-writable folder,
+    A folder has its mode from the start, since another user's process may write to it immediately. In a group-writable folder,
     new files get the group of the folder (setgid).
     """
     if top is None or top not in folder.parents:

@@ -151,7 +151,8 @@ class DataRoot:
             note: additional instructions for providing the file by hand.
 
         Raises:
-            DataError: the file has a different checksum, or is missing and cannot be downloaded. The message says what to put where.
+            DataError: the file has a different checksum, or is missing and cannot be downloaded. The message explains which file to place
+            where.
         """
         urls = tuple(urls)
         if (path := self.find(relative, sha256=sha256)) is not None:

@@ -50,7 +50,7 @@ def variable(name: str, environ: Mapping[str, str] | None = None) -> Any:
     """Return the value of one of :data:`VARIABLES`, or None if it is unset or blank.
 
     Raises:
-        UsageError: its value is invalid; the message says what was expected.
+        UsageError: the value is invalid. The message states what was expected.
     """
     text = (os.environ if environ is None else environ).get(name, "")
     if not text.strip():

@@ -1,7 +1,8 @@
 """Python helper processes. They can import whatever this process can, are unaffected by the current folder, and end with their parent.
 
-A helper holds the reading end of a pipe, its lifeline. Only the parent holds the other end. However the parent ends, the pipe
-closes, and the kernel kills the helper and its process group whatever code it is running (on Linux; elsewhere a thread does this).
+A helper holds the reading end of a pipe, its lifeline, and only the parent holds the other end. When the parent ends for any reason, the
+pipe closes, and the kernel kills the helper and its process group regardless of the code that it is running (on Linux; elsewhere, a thread
+does this).
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Parsing of user input. Numbers, words and paths follow the same rules wherever they are entered.
 
 Numbers are ASCII, finite and within bounds. The default bounds depend on the type: whole numbers up to 2^31 - 1 and real numbers up
-to 1e30 in magnitude, so that tensors can hold every accepted value. Every parser raises a ValueError that says what was expected;
-callers add the value, where it was entered and its purpose.
+to 1e30 in magnitude, so that tensors can represent every accepted value. Every parser raises a ValueError that states what was expected.
+Callers add the value, where it was entered and its purpose.
 """
 
 from __future__ import annotations
@@ -136,7 +136,7 @@ def read_regular(path: Path, max_bytes: int | None = None) -> bytes:
     """Read a regular file of at most ``max_bytes`` bytes. FIFOs and devices are refused without being read.
 
     Raises:
-        OSError: it cannot be read, is not a regular file, or is too large (EINVAL; the message says what it is).
+        OSError: it cannot be read, is not a regular file, or is too large (EINVAL; the message states the file type or size).
     """
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
@@ -223,7 +223,7 @@ def read_device(text: str) -> str:
     """Return ``text`` after checking that it names a device.
 
     Raises:
-        ValueError: it is not; the message says what was expected.
+        ValueError: it does not. The message states what was expected.
     """
     # Entry points are searched for unknown names only, since that reads the metadata of every distribution.
     if text in _BUILT_IN or _NUMBERED.fullmatch(text) or text in (words := device_names()):

@@ -1,11 +1,11 @@
 """Safe reading of untrusted pickles that contain only plain containers and objects the caller allows. No code from the file is run or
 imported.
 
-A pickle is a program: it may import and call anything, and set attributes on whatever it can reach. :func:`read_pickle` interprets a file
-in Python and supports only the instructions for containers, numbers and text. Names refer to factories from the caller, never to imported
-objects. Only factories are called. State is set only on :class:`Stated` objects, which check it. Keys of mappings are numbers and text.
-NumPy arrays are built here from their bytes (:data:`ARRAYS`), since NumPy's own ``__setstate__`` trusts its input, and a crafted dtype
-crashes the interpreter.
+A pickle is a program that can import and call anything, and set attributes on everything that it can reach. :func:`read_pickle` interprets
+a file in Python and supports only the instructions for containers, numbers and text. Names refer to factories from the caller, never to
+imported objects. Only factories are called. State is set only on :class:`Stated` objects, which check it. Keys of mappings are numbers and
+text. NumPy arrays are built here from their bytes (:data:`ARRAYS`), since NumPy's own ``__setstate__`` trusts its input, and a crafted
+dtype crashes the interpreter.
 """
 
 from __future__ import annotations

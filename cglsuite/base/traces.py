@@ -141,7 +141,7 @@ def random_state_restored(*, but: str = "") -> Iterator[None]:
     Some libraries draw random numbers on import, such as rich, which scikit-learn imports if it is installed.
 
     Args:
-        but: a top-level module or package whose own imports are not covered.
+        but: a top-level module or package. Importing it is not covered, only the imports that it makes.
     """
     finder = _Finder(but)
     sys.meta_path.insert(0, finder)

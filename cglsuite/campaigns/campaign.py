@@ -444,7 +444,7 @@ class GridSeeds(SeedAxes):
 class Grid(_Section):
     """The axes of the grid, all of which are crossed. Without ``backbones``, each preset uses its own backbone.
 
-    ``pretraining`` lists pre-training schemes, including ``none``; ``axes`` holds further axes.
+    ``pretraining`` lists pre-training schemes, including ``none``. ``axes`` contains all other axes.
     """
 
     scenarios: Names

@@ -1,6 +1,6 @@
 """Re-key records after a source change if reruns of sampled cells show that results are bit-identical.
 
-A record's key holds the digest of the sources that computed it. A change that does not affect the arithmetic (for example, moving a
+A record's key includes a digest of the sources that computed it. A change that does not affect the arithmetic (for example, moving a
 function to another module) changes the key although the numbers stay the same. :func:`survey` finds the affected records, :func:`choose`
 draws a sample that covers as many of the changed sources as possible, ``compare`` compares reruns bit by bit, and :func:`rekey` writes
 the records that the sample covers under their new keys.

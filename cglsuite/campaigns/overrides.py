@@ -45,7 +45,7 @@ def selected(items: Iterable[_Item], only: Sequence[str], facts: Callable[[_Item
 
     Args:
         only: keys are :data:`FILTERS`, or settings such as ``training.lr``, which are compared by value.
-        facts: maps an item to its values by key. place: the option that holds the filters.
+        facts: maps an item to its values by key. place: the option that the filters come from.
 
     Raises:
         UsageError: no item has the key.
@@ -94,7 +94,7 @@ def same_key(first: str, second: str) -> bool:
 class Overrides:
     """Overrides of a campaign from the command line or the environment. ``None`` and missing keys leave the campaign's values unchanged.
 
-    ``run`` holds options of executors by dotted key (``slurm.partition``).
+    ``run`` contains options of executors by dotted key (``slurm.partition``).
     """
 
     values: Mapping[str, Any] = field(default_factory=dict)

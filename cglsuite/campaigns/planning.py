@@ -395,7 +395,7 @@ def plan_campaign(
 
     Args:
         overrides: applied on top of the campaign, after the environment's; :class:`Overrides` or a plain mapping of values.
-        store: holds the outcomes of searches; without it, searched cells wait.
+        store: the store with the outcomes of searches; without it, searched cells wait.
         to_run: give cells of user code new keys if its files or variables have changed; otherwise cells are read as they were last run.
 
     Raises:
@@ -427,7 +427,7 @@ def select_cells(cells: Iterable[PlannedCell], only: Sequence[str], *, seeds: bo
         seeds: False ignores filters on seeds, since a search has its own seeds.
 
     Raises:
-        UsageError: a key is neither a filter nor a setting of any cell.
+        UsageError: a key is not a filter or a setting of any cell.
     """
     selectors = only if seeds else [text for text in only if not text.partition("=")[0].strip().endswith("_seed")]
     return selected(cells, selectors, _facts, "--only")
@@ -489,7 +489,7 @@ def check_feasible(cells: Iterable[PlannedCell], catalogue: Catalogue, place: st
         place: the campaign, as it appears at the beginning of an error.
 
     Raises:
-        SpecError, DataError: the data cannot be arranged in the tasks that a scenario's settings ask for.
+        SpecError, DataError: the data cannot be divided into the tasks that a scenario's settings require.
     """
     texts: dict[int, str] = {}  # cells that differ only in seeds share a scenario
     scenarios: dict[str, list[CellSpec]] = {}

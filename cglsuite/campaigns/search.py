@@ -123,7 +123,7 @@ def parse_scope(text: str) -> Scope:
     """Parse a scope written as ``all`` or ``first-tasks(k)``.
 
     Raises:
-        ValueError: the text is neither, or k is less than 2.
+        ValueError: the text has a different form, or k is less than 2.
     """
     if text == "all":
         return Scope()

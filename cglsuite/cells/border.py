@@ -63,7 +63,8 @@ def refuse_unknown_nodes(problem: Problem) -> None:
 
     Views declare whether they keep the ids of earlier views, and :meth:`Problem.recall` refuses those that do not. Batches declare nothing,
     so the wrong nodes could be read from a batch without an error. A batch of sampled neighbours renumbers its nodes, so nothing can be
-    recalled into it, and references to its nodes are not valid elsewhere."""
+    recalled into it, and references to its nodes are not valid elsewhere.
+    """
     held: Any = problem
     arrive, recall, sample, join = problem.arrive, problem.recall, problem.sample, problem.join
     keeps, whole = True, tuple[Any, ...]()

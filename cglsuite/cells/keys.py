@@ -111,7 +111,8 @@ def keyed_torch(version: str, device: str) -> str:
     """Return the part of torch's version that belongs in the key of a cell on ``device``. On CUDA, the build label is removed.
 
     A CPU build (``2.13.0+cpu``) has different CPU kernels, so the label counts on a CPU. Cells for GPUs may be planned on a machine without
-    a GPU, with a build that cannot run them, and not all CUDA builds have a label. The record states the CUDA version that was used."""
+    a GPU, with a build that cannot run them, and not all CUDA builds have a label. The record states the CUDA version that was used.
+    """
     return version.partition("+")[0] if device == "cuda" else version
 
 

@@ -39,7 +39,8 @@ class ObservedCell:
         epochs: the maximum number of epochs per task, known once the stream is built; for a task-free stream, the steps up to each
             evaluation. The first entry counts epochs before the first task. It is 0, except for an upper bound that first trains offline on
         a task-free stream.
-        covered: the number of tasks (or evaluations) that checkpoints covered so far. Observers are notified of them at once, as recorded.
+        covered: the number of tasks (or evaluations) that checkpoints covered so far. Observers are notified of them immediately, with
+            the stored values.
         validation: the row of the validation matrix after the latest task, float [T], NaN for tasks that could not be queried; empty
             before.
     """
@@ -492,7 +493,7 @@ def observers_of(items: Iterable[str | Observer | type[Observer]], default: Path
     """Create observers from the names, classes or objects that users pass.
 
     Args:
-        default: the parent folder for observers without their own folder.
+        default: the parent folder for observers that do not name a folder.
 
     Raises:
         UsageError: an item is anything else, or :func:`observer_of` raises.

@@ -39,8 +39,8 @@ PlannedState = Literal["ready", "n/a", "waiting"]
 class CellRequest:
     """A requested cell: names, overrides of the preset by dotted key, seeds, device.
 
-    ``backbone=None`` means the preset's. ``inputs``: see :class:`cglsuite.cells.CellSpec`. ``point``: the overrides that identify the
-    cell's position on its campaign's axes, for display. Workers receive requests and resolve them with their own catalogue.
+    ``backbone=None`` selects the preset's backbone. ``inputs``: see :class:`cglsuite.cells.CellSpec`. ``point``: the overrides that
+    identify the cell's position on its campaign's axes, for display. Workers receive requests and resolve them with their own catalogue.
     """
 
     scenario: str
@@ -138,7 +138,7 @@ class PlanFile:
     """A list of cells for workers, with the keys, the requests and everything else that is needed to run them.
 
     ``sharing`` names the family of every cell that may share the states after its first tasks with other cells of the plan.
-    ``foreign`` names the foreign distributions whose code a cell runs: cells with different ones must not share a process.
+    ``foreign`` names the third-party distributions that a cell runs code from. Cells with different ones must not share a process.
     A supervisor on another machine also needs ``torch``, the version on the planning machine; ``limits``, the limits of one cell;
     ``workers``, the number of processes on one machine (per GPU on CUDA); and ``watch``, the names of its observers.
     ``plugins``, ``data``: files named by the user on the planning machine, whose code may also run on that machine. ``data_options``: the

@@ -1,8 +1,8 @@
 """Check that a cell leaves its process unchanged, and attribute changes to the code that made them. A record from an unclean process is
 refused.
 
-The process checks itself, which finds accidental changes: a seed, a default, a thread, a patched function. Malicious code can evade the
-check, so two foreign distributions never share a worker process (:mod:`cglsuite.campaigns.executors.worker`).
+The process checks itself. This finds accidental changes, such as a seed, a default, a thread or a patched function. Malicious code can
+evade the check, so two third-party distributions never share a worker process (:mod:`cglsuite.campaigns.executors.worker`).
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class Watch:
         """Compare settings, random states and code if the cell runs third-party code.
 
         Args:
-            roles: the roles whose code has run: ``"dataset"``, ``"scenario"``, ``"backbone"``, ``"method"``, ...
+            roles: the roles for which code has run: ``"dataset"``, ``"scenario"``, ``"backbone"``, ``"method"``, ...
         """
         if self._foreign:
             self._note(self._changes(self._before), roles)
@@ -93,7 +93,7 @@ class Watch:
         Yields a function to call before a state is saved for other cells; it raises :class:`UncleanError` if something has changed.
 
         Args:
-            data: the dataset, which cells share: foreign code must not change its tensors and arrays in place.
+            data: the dataset, which is shared by cells, so third-party code must not change its tensors and arrays in place.
         """
         self._census.extend()
         before = Traces((*SHARED, *NUMERICAL))

@@ -255,7 +255,7 @@ def resolve_scenario(catalogue: Catalogue, scenario: str, overrides: Mapping[str
     hyper-parameters.
 
     Raises:
-        UnknownNameError: a name is not in the catalogue, or neither the scenario nor its dataset declares a key.
+        UnknownNameError: a name is not in the catalogue, or a key is not declared by the scenario or its dataset.
         SpecError: a value has the wrong type or range.
     """
     preset = catalogue.scenario(scenario)
@@ -512,7 +512,7 @@ class Difference:
 def preset_differences(catalogue: Catalogue, a: str, b: str) -> list[Difference]:
     """Return the fields in which presets ``a`` and ``b`` differ, among their switches, training, backbone, dataset and defaults per method.
 
-    A method's hyper-parameter is left out if both presets set it for all methods in the same way.
+    A method's hyper-parameter is omitted if both presets set it in the same way for all methods.
 
     Raises:
         UnknownNameError: a preset, or a component of it, is not in the catalogue; the message suggests the nearest ones.

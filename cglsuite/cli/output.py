@@ -61,7 +61,8 @@ def table(header: Sequence[str], rows: Iterable[Sequence[Any]], *, width: int | 
     """Format rows as aligned columns that fit ``width`` (default: that of the terminal). Long cells are cut with ``…``.
 
     If the table is too wide, the last column is cut first, then long cells in the middle. Then columns before the last are dropped from
-    right to left, so order them by importance. The first column is never cut, since users copy from it."""
+    right to left, so order them by importance. The first column is never cut, since users copy from it.
+    """
     limit = terminal_width() if width is None else width
     lines = [[tidy(cell) for cell in line] for line in (header, *rows)]
     columns = list(range(len(header)))

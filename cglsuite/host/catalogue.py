@@ -531,7 +531,8 @@ def derive(name: str, dataset: DatasetSpec, presets: Iterable[ScenarioSpec]) -> 
     Raises:
         UnknownNameError: no preset has this setting and protocol.
         SpecError: the presets with this setting and protocol have a different level or kind of labels, or need an attribute that the data
-        set lacks."""
+        set lacks.
+    """
     form = form_of(name)
     if form is None:
         raise SpecError(f"scenario {name!r}: expected <dataset>/<setting>@<protocol>")

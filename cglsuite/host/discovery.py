@@ -227,7 +227,8 @@ class PluginRecord:
 
     ``error`` is a one-line description of the fault (or of why the plugin is blocked), ``fix`` says how to fix it, and ``details`` is the
     traceback, if there is one. ``source`` is the plugin's outermost package folder, or its file if it is a single module. ``provides`` maps
-    a kind to names."""
+    a kind to names.
+    """
 
     distribution: str
     version: str

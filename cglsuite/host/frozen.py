@@ -1,10 +1,10 @@
 """Frozen user code. When cells are planned, their code is copied to a bundle of source files in the store, from which worker processes
 import.
 
-A plan lists the modules with the digests of their files, and ``STORE/code`` has each file once, by digest. In a worker, a finder serves
-these modules and no others of their top-level packages, so the planned code runs even if the files change in the meantime. Bytecode caches
-are neither read nor written. ``__file__`` and tracebacks refer to the original path, and :mod:`linecache` has the planned text, so that
-``inspect.getsource`` shows the code that runs.
+A plan lists the modules with the digests of their files, and ``STORE/code`` contains each file once, by digest. In a worker, a finder
+provides these modules and no others from their top-level packages, so the planned code runs even if the files change in the meantime.
+Bytecode caches are neither read nor written. ``__file__`` and tracebacks refer to the original path, and :mod:`linecache` contains the
+planned text, so that ``inspect.getsource`` shows the code that runs.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """Load a plugin in isolation: import it, check its hooks, call them, and check the results. A faulty plugin leaves no traces.
 
-This module also checks the interface version for which a plugin was written, and describes its faults."""
+This module also checks the interface version for which a plugin was written, and describes its faults.
+"""
 
 from __future__ import annotations
 

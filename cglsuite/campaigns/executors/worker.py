@@ -58,8 +58,9 @@ class _Worn(Exception):
 class Worker:
     """Runs cells from a plan until none is left that it can lease and that may run in this process.
 
-    A method can change anything in its process and so corrupt later cells. Therefore, cells with foreign code run only after cells of the
-    suite's own code or of the same foreign distributions, and no cell runs after one that left the process in an unclean state.
+    A method can change anything in its process and thereby corrupt later cells. Therefore, cells with third-party code run only after cells
+    that use the suite's code alone or the same third-party distributions, and no cell runs after one that left the process in an unclean
+    state.
 
     Args:
         share: ``(i, n)``: this is the i-th of n workers. It starts with its own part of the plan, where neighbouring cells share datasets

@@ -35,7 +35,7 @@ def published_results() -> pd.DataFrame:
 
     Returns:
         Text columns paper, table, problem, dataset, setting, variant, backbone, method, metric, unit, note. ``mean`` and ``std`` are
-        float64 in that unit (NaN if nothing is printed). ``printed`` holds the cell's digits as they appear in the paper.
+        float64 in that unit (NaN if nothing is printed). ``printed`` contains the cell's digits as they appear in the paper.
     """
     return _published_results().copy()
 
@@ -94,8 +94,8 @@ def mechanisms() -> pd.DataFrame:
     Returns:
         Columns mechanism (its name), paper, problem, setting, dataset, method, metric (the affected rows of ``published_results``, as in
         :func:`known_artefacts`), change (the settings that should reproduce the published value, ``key=value`` separated by ``;``), named
-        (the order seeds, repetitions (seeds of order, split and initialisation, ``0/0/1``) or data sets on which the mechanism was found,
-        separated by ``|``; it has to hold on others) and reason. See :mod:`cglsuite.reports.studies.papers.compute`.
+        (the order seeds, repetitions (seeds of order, split and initialisation, ``0/0/1``) or data sets on which the mechanism was
+        identified, separated by ``|``; it must be confirmed on others) and reason. See :mod:`cglsuite.reports.studies.papers.compute`.
     """
     return _read("mechanisms.csv")
 

@@ -388,8 +388,8 @@ State = Literal["here", "missing", "embedded", "unknown"]
 class Presence:
     """Whether the files of a data set are available here.
 
-    ``files`` are those found, ``reason`` explains why one is missing, and ``urls`` are the addresses from which a run would download the
-    first missing file. The state is ``unknown`` if the loader neither finds a file nor names a missing one.
+    ``files`` are the existing files, ``reason`` explains why one is missing, and ``urls`` are the addresses from which a run would download
+    the first missing file. The state is ``unknown`` if the loader does not find any file and does not name a missing one.
     """
 
     state: State

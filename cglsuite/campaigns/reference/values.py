@@ -205,8 +205,8 @@ def verdict_on(row: Mapping[str, Any], metric: str, ours: MeanEstimate, runs: in
         metric: its name here. ours: in stored units. runs: number of runs behind the published mean; ``None`` if unknown.
 
     Raises:
-        Refused: nothing is printed to test against; the row is about a different problem; or neither mean has any spread (a printed 0.0,
-            and a value that is the same in all of our repetitions, usually at the bound of its scale).
+        Refused: there is no printed value to test against, the row is about a different problem, or neither mean has any spread (a printed
+            0.0, and a value that is the same in all of our repetitions, usually at the bound of its scale).
     """
     require_comparable(row)
     unit = UNITS[row["unit"]]
@@ -592,7 +592,7 @@ _VARIANTS: Mapping[str, Callable[[str, Mapping[str, Any]], Demand]] = {
 def printed_rows(result: Result) -> pd.DataFrame:
     """Return the published rows that a result can be compared with, in table order. Rows without a printed value are omitted.
 
-    An overridden switch must be one that the row's variant asks for, with the same value.
+    An overridden switch must be one that the row's variant requires, with the same value.
     """
     table = keyed_results()
     place, paper = preset_key(result.preset, result.setting, result.level), paper_of(result.preset.partition("@")[2])

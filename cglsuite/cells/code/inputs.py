@@ -1,10 +1,10 @@
 """Inputs of user code in keys. A cell gets a second key if files or environment variables that it reads have changed since its record was
 written.
 
-The first key depends only on design and code. What the user code of a cell has read is noted in the store, in
-``inputs/ab/FIRST/KEY.json``, before its record. The next run of the cell compares: if something differs, the cell is planned under the
-digest of its first key and of the current inputs. Nothing is replaced, and restoring the old inputs finds the old record. If a file is
-missing, as on another machine, the record remains valid. Reading a store takes the record whose inputs match the current ones,
+The first key depends only on the design and the code. The inputs that a cell's user code has read are noted in the store, in
+``inputs/ab/FIRST/KEY.json``, before the record is written. The next run of the cell compares them: if anything differs, the cell is planned
+under a digest of its first key and the current inputs. Nothing is replaced, and with the old inputs the old record is found again. If a
+file is missing, as on another machine, the record remains valid. Reading a store takes the record whose inputs match the current ones,
 otherwise the latest. Digests of variables never leave the store; records name the variables.
 """
 

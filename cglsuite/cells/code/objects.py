@@ -4,7 +4,7 @@ Hashing source text would not be enough. Python keeps no text for classes of a n
 arguments, closures, decorators, attributes set later, and the *current* values of its globals. The hash covers
 
 - for a function: its byte code, exception table, names and constants (with their types), defaults, closure, annotations and attributes;
-  file names and lines are left out, so that comments and layout do not matter;
+  file names and line numbers are omitted, so that comments and layout do not matter;
 - for a class: its bases, metaclass and every attribute in its dictionary, except what Python derives (the state of ABCs and caches);
 - for a value: its content, and the type of every object on the way, so a method of a dataclass counts if an instance of it is used;
 - the globals that functions read (``LOAD_GLOBAL``, ``LOAD_NAME``), each under its name, and the globals that those read in turn.

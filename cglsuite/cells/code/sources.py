@@ -43,7 +43,7 @@ def closure_facts(roots: str | tuple[str, ...], rooms: tuple[str, ...] = NUMERIC
     """Return the :class:`Facts` about the code that is reached from ``"module"`` or ``"module:Object"`` roots.
 
     If all roots belong to the suite's own distributions, the facts come from the :class:`Closure`, which is read once per process;
-    otherwise they come from :func:`cglsuite.cells.code.user.user_code` and the current files.
+    otherwise, they come from :func:`cglsuite.cells.code.user.user_code` and the current files.
     """
     names = (roots,) if isinstance(roots, str) else roots
     if all(map(is_ours, names)):

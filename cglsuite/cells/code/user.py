@@ -1,9 +1,9 @@
 """User code: find its modules and their imports, and compute a digest of their sources.
 
-User code is all code that is not Python's, the suite's, or a library installed from an index. Only comments and layout of its sources
-do not count. Docstrings, annotations, ``__repr__``, ``__all__`` and everything that a package's ``__init__`` imports do count, since code
-may read any of them. The digest covers modules by name and content but neither paths nor dates, so that an author's checkout, the wheel
-built from it and a reviewer's copy agree.
+User code is all code that is not Python's, the suite's, or a library installed from an index. Everything in its sources counts except
+comments and layout. This includes docstrings, annotations, ``__repr__``, ``__all__`` and everything that a package's ``__init__`` imports,
+since code may read any of them. The digest covers the names and contents of modules, but not paths or dates, so that an author's checkout,
+the wheel built from it and a reviewer's copy have the same digest.
 """
 
 from __future__ import annotations

@@ -311,7 +311,7 @@ class Summary:
 
     Args:
         tasks, trained: see :func:`cglsuite.cells.task_sharing.trainings`.
-        sha256: digest of the bytes that hold the record (hex).
+        sha256: digest (hex) of the record's bytes.
     """
 
     status: str

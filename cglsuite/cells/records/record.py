@@ -310,7 +310,8 @@ class Record:
         """Return a copy with some parts replaced by other JSON types. The copy is not validated, and has a different digest.
 
         This is for code that keeps many records in memory and needs little of each, since removing results per class needs no second
-        validation. The copy has no curves attached."""
+        validation. The copy has no curves attached.
+        """
         record = object.__new__(type(self))
         for name in _PARTS:
             object.__setattr__(record, name, parts[name] if name in parts else getattr(self, name))

@@ -1,6 +1,6 @@
 """Housekeeping for a store: report the size of its files by kind, owner and campaign, and remove files that are no longer needed.
 
-A prune is planned first, and every file is checked again, under its lease, before it is removed. Records and their curves are moved to
+A prune is planned first, and every file is checked again under its lease before it is removed. Records and their curves are moved to
 ``trash``, which the next prune empties; checkpoints, attempts and code are deleted. A prune removes only files of the current user. It
 never removes files that a runner holds, that a stored plan or job names, or that are less than a day old.
 """
@@ -159,7 +159,8 @@ class Pruning:
     """A prune of a store: plans which files to remove, and removes them.
 
     Args:
-        wanted: what must stay. records: also prune records that no campaign needs. plans: the result of :func:`stored_plans`.
+        wanted: the cells and checkpoints that must be kept. records: also prune records that no campaign needs. plans: the result of
+        :func:`stored_plans`.
     """
 
     def __init__(self, store: Store, wanted: Wanted, plans: Mapping[str, PlanFile], *, records: bool = False) -> None:

@@ -1,8 +1,8 @@
 """The layout of a store. Records are in ``cells/ab/abcd….json``, sharded by the first two hex digits of the key.
 
-Older stores are flat (``cells/abcd….json``). Both layouts can be read, also within one store. A record stays in the file that its key
-has; a key without a file gets a sharded one. Two files for one key can arise only from an older version of the suite or from copying by
-hand. Then a finished record takes precedence over an unfinished one, and otherwise the sharded file takes precedence.
+Older stores are flat (``cells/abcd….json``). Both layouts can be read, even within one store. A key that already has a file keeps it, and a
+new key gets a sharded file. Two files for one key can arise only from an older version of the suite or from copying by hand. Then a
+finished record takes precedence over an unfinished one, and otherwise the sharded file takes precedence.
 """
 
 from __future__ import annotations
@@ -138,7 +138,7 @@ def read_curves(store: Path, key: str, digest: str) -> Curves | None:
     """Read the curves with this digest (or its first digits); None if there is no file.
 
     Raises:
-        NoCurvesError: the file cannot be read, or holds different curves.
+        NoCurvesError: the file cannot be read, or contains different curves.
     """
     path = curves_path(store, key, digest)
     try:
@@ -273,7 +273,7 @@ def read_record(path: Path, key: str | None = None) -> Record:
 
     Raises:
         OSError: the file cannot be read. NewerSchemaError: a later version of the suite wrote it.
-        StoreError: the file is damaged, is not a record, or holds the record of a different key.
+        StoreError: the file is damaged, is not a record, or contains the record of a different key.
     """
     return read_record_file(path, key)[1]
 

@@ -1,8 +1,8 @@
 """The packed tier of a store: records in shards listed by a manifest, in addition to records in separate files.
 
-A pulled store has both tiers; a folder that results are published to has only this one. Shards are read-only: a record that is written
-gets its own file. For a key with several records, the first finished one counts, in the order of the manifest's entries; if none is
-finished, the first.
+A pulled store has both tiers, and a folder to which results are published has only this one. Shards are read-only, so new records are
+written to separate files. If a key has several records, the first finished one in the order of the manifest's entries counts. If none is
+finished, the first one counts.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Shards: pairs of files that contain many records each and never change.
 
-``*.jsonl.zst`` holds the records, one per line, as their own files would hold them. It is a sequence of zstd frames of whole lines, so
-``zstd -d`` decompresses the whole file, and reading one record decompresses one frame. ``*.parquet`` holds a row per record: its scalars
-(see :class:`cglsuite.cells.records.frame.Row`; ``metrics.NAME`` and so on are numeric columns), the digest of its line, and its position.
-A listing or a table of results reads only the Parquet file. Nothing is unpickled.
+``*.jsonl.zst`` contains the records, one per line, in the form of separate record files. It is a sequence of zstd frames of whole lines, so
+``zstd -d`` decompresses the whole file, and reading one record decompresses only one frame. ``*.parquet`` contains one row per record: its
+scalars (see :class:`cglsuite.cells.records.frame.Row`; ``metrics.NAME`` and so on are numeric columns), the digest of its line, and its
+position. A listing or a table of results reads only the Parquet file. Nothing is unpickled.
 """
 
 from __future__ import annotations
@@ -260,7 +260,7 @@ def read_searches(content: bytes, sha256: str) -> dict[str, Any]:
     """Read the outcomes in a file of searches, by digest.
 
     Raises:
-        StoreError: the file was truncated or altered, or holds something else.
+        StoreError: the file was truncated or altered, or is not a file of search outcomes.
     """
     import pyarrow as pa
 

@@ -101,8 +101,8 @@ class Records:
 
     Args:
         path: the folder; ``None`` means :func:`default_store`.
-        quarantine: move unreadable files to ``corrupt/``; otherwise they are reported and stay where they are.
-        read: further stores whose finished records are reused; they are opened read-only; ``None`` means those in ``$CGLSUITE_READ``.
+        quarantine: move unreadable files to ``corrupt/``; otherwise they are reported and left in place. read: other stores whose finished
+        records are reused; they are opened read-only; ``None`` means those in ``$CGLSUITE_READ``.
     """
 
     def __init__(self, path: str | Path | None = None, *, quarantine: bool = True, read: Iterable[str | Path] | None = None) -> None:
@@ -440,7 +440,8 @@ class Records:
         """Yield the summary of each record in ``keys`` (default: all records), by key; None if absent or unreadable.
 
         Files in this machine's index are not read again, so damage to them may go unnoticed until :meth:`get` reads them. A runner that
-        must be certain calls :meth:`get` under its lease."""
+        must be certain calls :meth:`get` under its lease.
+        """
         wanted = list(dict.fromkeys(self.keys() if keys is None else keys))
         if self.others:
             yield from self._summaries_of_all(wanted)

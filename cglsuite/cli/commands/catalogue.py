@@ -90,7 +90,8 @@ def list_names(session: Session, kind: str | None, as_json: bool) -> None:
     """List the datasets, scenarios, backbones, methods, metrics, schedules, notebooks, executors or commands provided by plugins.
 
     Without KIND, print the number of entries of each kind (with --json, list all entries). The table is cut to the width of the terminal,
-    unless it is piped."""
+    unless it is piped.
+    """
     catalogue = session.catalogue()
     if as_json:
         print_json([entry.describe() for k in ([kind] if kind else KINDS) for entry in catalogue.entries(k)])
@@ -124,7 +125,8 @@ def show(ctx: click.Context, session: Session, kind_and_name: tuple[str, ...], a
 
     Prints the switches or hyper-parameters with their meaning, the provider, the citation and the licence. Without KIND, the name is looked
     up in all kinds. `cglsuite show code KEY` prints the user code that produced a record in --store. With two keys, it prints the diff
-    between them."""
+    between them.
+    """
     if kind_and_name[0] == "code" and len(kind_and_name) in (2, 3) and not as_json:
         echo("\n".join(code_of(open_store(store_path, must_exist=True), kind_and_name[1:])))
         return
@@ -277,7 +279,8 @@ def diff(session: Session, a: str, b: str, as_json: bool) -> None:
 
     Compares the switches of the protocol, the training, the hyper-parameters of the backbone and the dataset (including defaults), and the
     hyper-parameters set for each method. Presets with different datasets can be compared too. A dash means that a preset does not have the
-    key."""
+    key.
+    """
     from cglsuite.cells.spec import preset_differences
 
     differences = preset_differences(session.catalogue(), a, b)
@@ -305,7 +308,8 @@ def audit(
 
     A linear probe predicts the task of each test item, first from the item's neighbourhood alone and then also from the mean over its query
     group. The leak is the difference between the balanced accuracies, with an interval over bootstrapped groups and a permutation test.
-    Works for nodes in class-, domain- and time-IL. Use --set scenario.query_grouping=pooled to close a leak."""
+    Works for nodes in class-, domain- and time-IL. Use --set scenario.query_grouping=pooled to close a leak.
+    """
     from cglsuite.campaigns.overrides import parse_overrides
     from cglsuite.cells.diagnostics import measure_leak
     from cglsuite.cells.run import build_scenario
@@ -389,7 +393,8 @@ def doctor(as_json: bool, timeout_s: float, deep: bool) -> int:
     """Load every plugin in a separate process, and report each fault with its distribution and a fix.
 
     Finds faults that cannot be detected within one process: plugins that exit, crash, hang, or import torch when they are listed. The exit
-    status is 4 if there are any faults."""
+    status is 4 if there are any faults.
+    """
     diagnoses = diagnose(timeout_s=timeout_s, deep=deep)
     if as_json:
         print_json([_as_json(d) for d in diagnoses])

@@ -83,7 +83,8 @@ def check(
     be bit-reproducible, resume in another process, predict every item independently, and respect the memory budget. This takes about a
     minute, or a few seconds with --quick. An executor runs cells that fail, die and hang, and is interrupted, which takes about as long. A
     failed check prints what was measured and the command that repeats the check. The first line shows the distribution, its version,
-    whether it is editable or installed, and the imported file. The exit status is 4 if a check fails."""
+    whether it is editable or installed, and the imported file. The exit status is 4 if a check fails.
+    """
     if (name is not None) + everything + (provider is not None) != 1:
         raise UsageError("expected exactly one of NAME, --all and --provider DISTRIBUTION")
     catalogue = session.catalogue()

@@ -128,7 +128,8 @@ def statistics(session: Session, dataset: str, paper: str, as_json: bool) -> int
     """Compare published statistics of data sets with our own counts, and print the cause of each deviation.
 
     Our counts come from locally available data; nothing is downloaded. A cause is a counting rule that is checked: it "holds" if it gives
-    the published number. Exits with status 1 if a rule gives a different number."""
+    the published number. Exits with status 1 if a rule gives a different number.
+    """
     from cglsuite.reports.kit.tables import as_rows
     from cglsuite.reports.studies.ledger.ratios import load_statistics, statistic_counts
 

@@ -79,8 +79,8 @@ def migrate(
 
     User code needs no rerun if its digest under the former key rule still matches the record.
 
-    Rounding differs between processors. To migrate records from another processor, use --against with a store that holds some of the same
-    cells, computed on this machine by the code before the change (tests/tools/rerun.py in the repository does that).
+    Rounding differs between processors. To migrate records from another processor, use --against with a store that contains some of the
+    same cells, computed on this machine by the code before the change (tests/tools/rerun.py in the repository does that).
 
     Exit status: 0 done, or nothing to do; 1 a rerun differs.
     """  # fmt: skip

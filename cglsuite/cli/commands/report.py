@@ -71,7 +71,8 @@ def report(
     """Render all reports of campaigns as self-contained pages, with an index.html of links and leaderboards for each campaign.
 
     A complete page is not rendered again if its records, notebook, parameters and code are unchanged. Prints the path of each page. If a
-    report fails, its page states the reason and the exit status is 1."""
+    report fails, its page states the reason and the exit status is 1.
+    """
     from cglsuite.cli.output import echo, print_json
     from cglsuite.reports.site.index import render_campaign
 
@@ -130,7 +131,8 @@ def table(
     """Write the results of several scenarios as one table for a paper, with the numbers and tests of the leaderboards.
 
     For each scenario and metric, the best mean among the learners is marked, as is every learner that does not differ significantly from
-    it. Joint training is not marked. The table states what ± shows and where no test was possible."""
+    it. Joint training is not marked. The table states what ± shows and where no test was possible.
+    """
     from cglsuite.base.atomic import write_atomic
     from cglsuite.reports.results.results import load_campaign_results, store_results
     from cglsuite.reports.site.downloads import results_table

@@ -141,7 +141,8 @@ def results(
     version and source are the same as in the record.
 
     Exit status: 0 ok; 1 a record is damaged, inconsistent (--verify) or has no curves here (--curves), and the others are shown; 2 invalid
-    request."""
+    request.
+    """
     from cglsuite.campaigns.overrides import selected
     from cglsuite.campaigns.planning import plan_campaign, plan_search
     from cglsuite.cells.records.frame import compared_metrics, curves_frame, long_frame, results_frame

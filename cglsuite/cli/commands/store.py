@@ -64,7 +64,8 @@ def show(session: Session, campaigns: Sequence[Path], store_path: Path | None, a
     """Print the size of a store by kind of file and owner, with separate rows for the files that each CAMPAIGN needs.
 
     The kinds are records, checkpoints, curves, code of users, caches, left-over (leases, attempts, plans, jobs, unreadable files) and
-    trash."""
+    trash.
+    """
     from cglsuite.cells.storage.housekeeping import usage
 
     opened = open_store(store_path, must_exist=True)
@@ -102,7 +103,8 @@ def prune(
 
     Checkpoints that are needed by unfinished cells of the given campaigns, stored plans or jobs are kept. Records and curves are moved to
     the store's trash folder, which the next prune empties. Only your own files are affected. Files that a runner holds, that belong to a
-    stored job, or that are less than a day old are kept and listed with the reason."""
+    stored job, or that are less than a day old are kept and listed with the reason.
+    """
     from cglsuite.cells.storage.housekeeping import Pruning, stored_plans
 
     if records and not campaigns:
@@ -210,7 +212,8 @@ def diff(session: Session, a: Path, b: Path, store_path: Path | None, metrics: S
 
     Cells are paired if they have the same scenario, method, backbone, seeds and values on all other axes. A difference is the mean of A
     minus B over the pairs, with a 95% interval from the test that the design of orders and seeds supports. If no interval is possible, the
-    reason is printed."""
+    reason is printed.
+    """
     from cglsuite.base.errors import UnknownNameError
     from cglsuite.commons.merging import compare_rows
 
@@ -298,7 +301,8 @@ def export(
     (every switch, the seeds, the content hash of the data, versions, and a SHA-256 of each array). Equal inputs give equal files.
 
     Prints "SHA-256 path" for each file, in the format that sha256sum -c reads. The function cglsuite.streams.exported.read_export reads an
-    export and checks every hash."""
+    export and checks every hash.
+    """
     from cglsuite.cells.export import export_scenario
 
     overrides = _overrides(session.catalogue(), scenario, assignments, tasks)
