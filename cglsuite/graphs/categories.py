@@ -39,8 +39,8 @@ def one_hot(columns: Tensor, sizes: Sequence[int], name: str, *, sparse: bool = 
     if bool((bad := (columns < 0) | (columns >= limits)).any()):
         row, column = bad.nonzero()[0].tolist()
         raise DataError(
-            f"{name}: row {row} has category {int(columns[row, column])} in column {column}; expected 0..{sizes[column] - 1}; give unknown "
-            "categories an id of their own in the loader"
+            f"{name}: row {row} has category {int(columns[row, column])} in column {column}; expected 0..{sizes[column] - 1}; assign a "
+            "separate id to unknown categories in the loader"
         )
     n, width = len(columns), int(limits.sum())
     places = columns + (limits.cumsum(0) - limits)

@@ -40,7 +40,7 @@ def test_a_linear_map_is_a_sum_of_embeddings(sizes: list[int], n: int, seed: int
 @pytest.mark.parametrize(
     ("columns", "message"),
     [
-        ([[0, 0], [1, 3]], r"bonds: row 1 has category 3 in column 1; expected 0\.\.2; give unknown categories an id of their own"),
+        ([[0, 0], [1, 3]], r"bonds: row 1 has category 3 in column 1; expected 0\.\.2; assign a separate id to unknown categories"),
         ([[-1, 0]], r"bonds: row 0 has category -1 in column 0; expected 0\.\.1"),
         ([[0], [1]], r"bonds: categories are torch.int64 \[2, 1\]; expected int64 \[n, 2\]"),
         ([[0.0, 1.0]], r"bonds: categories are torch.float32 \[1, 2\]; expected int64"),

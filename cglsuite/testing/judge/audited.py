@@ -223,7 +223,7 @@ class _Checkpoints:
         self.far.ask("save", prefix=prefix, payload=payload)
 
     def drop(self, prefix: str) -> None:
-        """Do nothing, since the judge's side decides what to keep."""
+        """Do nothing. The judge's side decides which checkpoints to keep."""
 
 
 def _run(far: _JudgeLink, request: dict[str, Any]) -> dict[str, Any]:

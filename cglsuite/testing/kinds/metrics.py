@@ -106,7 +106,7 @@ def _pure(measure: Any) -> None:
     matrix = _matrix("task-il", _TASKS, reached=0.9, lost=0.1)
     values = [measure(matrix) for _ in range(2)]
     if repr(values[0]) != repr(values[1]):
-        raise CheckFailed(f"two calls give {values[0]!r} and {values[1]!r}", "use only the arguments")
+        raise CheckFailed(f"two calls return {values[0]!r} and {values[1]!r}", "use only the arguments")
 
 
 def _directed(spec: Any, measure: Any) -> None:

@@ -99,7 +99,7 @@ def test_directions(direction: str, good: float, bad: float, fails: bool) -> Non
 
 def test_a_metric_that_answers_otherwise_the_second_time() -> None:
     values = iter([0.5, 0.25])
-    assert message(metrics._pure, lambda matrix: next(values)) == "two calls give 0.5 and 0.25"
+    assert message(metrics._pure, lambda matrix: next(values)) == "two calls return 0.5 and 0.25"
     assert message(metrics._pure, lambda matrix: math.nan) == ""
 
 
