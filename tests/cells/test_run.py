@@ -400,7 +400,7 @@ def test_data_that_cannot_be_split_fail_with_what_to_do(catalogue: Catalogue, st
     ("overrides", "message"),
     [
         ({"scenario__class_order": "0,1,2,3,4,9"}, "scenario.class_order: 9 is not a class of this scenario"),
-        ({"scenario__n_tasks": 4}, r"scenario\.n_tasks = 4: 6 classes form at most 3 tasks of 2"),
+        ({"scenario__n_tasks": 4}, r"scenario\.n_tasks = 4, but 6 classes form at most 3 tasks of 2"),
         ({"scenario__split": "official"}, "the dataset 'synthetic-csbm' has no official split"),
         ({"dataset__avg_degree": 60}, "synthetic-csbm: avg_degree and homophily require"),
     ],
