@@ -51,13 +51,15 @@ def build_open_stream(spec: ScenarioSpec, data: NodeData | LinkData | GraphData,
         )
     if spec.level == "LC" and spec.edge_policy == "none":
         raise SpecError(f"{spec.name}: edge_policy = none: the links of the next task would have their own graph, so they would stand out")
-    build, kind = {
+    builders: dict[str, tuple[Any, Any]] = {
         "NC": (build_task_stream, _OpenNodes),
         "LC": (build_link_stream, _OpenLinks),
         "GC": (build_graph_stream, _OpenGraphs),
-    }[spec.level]
-    closed: Any = build(replace(spec, labels="single", performance="micro", measure=None), data, seeds, device)  # type: ignore[operator]
-    return kind(spec, closed.data, closed.layout, seeds, device)
+    }
+    build, kind = builders[spec.level]
+    closed = build(replace(spec, labels="single", performance="micro", measure=None), data, seeds, device)
+    stream: TaskStream = kind(spec, closed.data, closed.layout, seeds, device)
+    return stream
 
 
 class _OpenQueries(TaskAssembly):
