@@ -28,7 +28,7 @@ ADAPTERS: dict[tuple[str, str], str] = {
 
 
 def adapter_reference(level: str, labels: str) -> str:
-    """Return the import string (``"module:Class"``) of the adapter for a level and the kind of labels (``single``, ``multi``, ``real`` or ``open``).
+    """Return the import string (``"module:Class"``) of the adapter for a level and a kind of labels (``single``, ``multi``, ...).
 
     Raises:
         SpecError: if there is no such adapter.
