@@ -341,7 +341,7 @@ def test_offsets_of_a_table(tmp_path: Path) -> None:
     assert 2.0 * error < half < 2.4 * error
     page = page_of(ledger)
     assert {float(offsets.loc[m, "mean"]) for m in ("AP", "AF")} <= exact_numbers(page)
-    assert "these are drawn jointly" in text_of(page, "figcaption", "Ours − published, over the rows")
+    assert "which are therefore drawn jointly" in text_of(page, "figcaption", "Ours − published, over the rows")
 
 
 def test_units(tmp_path: Path) -> None:
