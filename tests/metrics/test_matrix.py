@@ -227,7 +227,7 @@ def test_pooled_accuracy_in_loops(m: list[list[float]], sizes: list[int]) -> Non
 def test_pooled_accuracy_needs_the_sizes_of_the_tasks() -> None:
     with pytest.raises(UsageError, match="0 tasks with n_test, but the matrix has 3 columns"):
         pooled_accuracy(HAND)
-    with pytest.raises(UsageError, match="for 2 of 3 columns"):
+    with pytest.raises(UsageError, match="2 tasks with n_test, but the matrix has 3 columns"):
         pooled_accuracy_mean(HAND, stream={"tasks": [{"n_test": 1}] * 2})
 
 
