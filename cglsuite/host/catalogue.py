@@ -623,8 +623,8 @@ def _matching(name: str, dataset: DatasetSpec, alike: Sequence[ScenarioSpec], of
             "choose a protocol of that level (cglsuite list scenarios)"
         )
     labels = {dataset.labels} if dataset.labels is not None else {p.labels for p in of_dataset}
-    labels |= {"open"} if "single" in labels else set()
-    matching = [p for p in fitting if not labels or p.labels in labels]
+    queried = labels | {"open"} if "single" in labels else labels  # an open world learns single labels
+    matching = [p for p in fitting if not labels or p.labels in queried]
     if not matching and isinstance(dataset, FileDatasetSpec) and dataset.binary:
         matching = [p for p in fitting if p.labels == "multi"]  # two classes are one label, see _of_file
     if not matching:

@@ -142,10 +142,10 @@ class Wrong(StockBackbone):
 
 
 def lies() -> Iterator[tuple[str, Callable[[Units], Units]]]:
-    yield "does not have", lambda u: u._replace(writers=(Wire("nothing", 0),))
+    yield "but the model has no such parameter", lambda u: u._replace(writers=(Wire("nothing", 0),))
     yield "expected 4", lambda u: u._replace(width=4, readers=())
     yield "changes outputs", lambda u: u._replace(writers=(Wire("body.0.lin_l.weight", 0), Wire("head.bias", None)), width=u.width)
-    yield "changes no output", lambda u: u._replace(name="elsewhere")
+    yield "does not change any output", lambda u: u._replace(name="elsewhere")
 
 
 @pytest.mark.parametrize(("message", "change"), [pytest.param(*lie, id=lie[0]) for lie in lies()])

@@ -34,7 +34,7 @@ def check(catalogue: Catalogue, store: Store, **settings: Any) -> None:
 
 
 def test_settings_that_fit_no_task_are_refused(catalogue: Catalogue, tmp_path: Any) -> None:
-    with pytest.raises(SpecError, match=r"^here: synthetic-csbm/class-il@begin-1: scenario\.n_tasks = 9: 10 classes form at most 5 tasks"):
+    with pytest.raises(SpecError, match=r"^here: synthetic-csbm/class-il@begin-1: scenario\.n_tasks = 9, but 10 classes form at most 5 "):
         check(catalogue, Store(tmp_path), **{"scenario.n_tasks": 9})
 
 

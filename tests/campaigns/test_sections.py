@@ -271,7 +271,7 @@ def test_files_beside_the_campaign_are_named(tmp_path: Path, monkeypatch: pytest
         assert plugin_files() == [folder / "own.py"]
         assert load_campaign("study/x.toml").withheld == []
         (folder / "own.py").unlink()
-        with pytest.raises(UsageError, match=r"^study/x.toml: study/own.py: there is no such file"):
+        with pytest.raises(UsageError, match=r"^study/x.toml: study/own.py: no such file in "):
             load_campaign("study/x.toml", allow_code=True)
 
 

@@ -71,7 +71,7 @@ def test_draws_depend_on_the_class_and_the_split_seed_alone() -> None:
 
 
 def test_no_class_is_left() -> None:
-    with pytest.raises(SpecError, match="base_classes = 6: 6 classes leave none"):
+    with pytest.raises(SpecError, match="base_classes = 6 leaves none of the 6 classes for a second task"):
         with_base(torch.arange(6), 6, lambda order: [order])
 
 

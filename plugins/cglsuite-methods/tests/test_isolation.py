@@ -259,7 +259,7 @@ def test_blocks_are_equal_and_keep_heads_together() -> None:
     layer = Units("body.0", 12, (), ())
     assert blocks_of(layer, 3, torch.device("cpu")).tolist() == [0] * 4 + [1] * 4 + [2] * 4
     assert blocks_of(layer._replace(together=4), 2, torch.device("cpu")).tolist() == [0] * 8 + [1] * 4
-    with pytest.raises(NotApplicable, match="which has 3 groups of 4 units"):
+    with pytest.raises(NotApplicable, match="the layer has only 3 groups of 4 units"):
         blocks_of(layer._replace(together=4), 4, torch.device("cpu"))
 
 

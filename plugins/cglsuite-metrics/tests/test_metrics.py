@@ -32,6 +32,7 @@ EXPECTED = {
     "forward_transfer": 0.05,
     "intransigence": 0.05 / 3,
     "excess_forgetting": ((0.9 - 0.7) - (0.92 - 0.0) + (0.8 - 0.6) - (0.88 - 0.0)) / 2,
+    "open_world_mean": (0.45 + 0.35) / 2,
     "pooled_accuracy": (20 * 0.7 + 10 * 0.6 + 10 * 0.85) / 40,
     "pooled_accuracy_mean": (0.9 + (20 * 0.95 + 10 * 0.8) / 30 + (20 * 0.7 + 10 * 0.6 + 10 * 0.85) / 40) / 3,
 }
@@ -46,6 +47,7 @@ BETTER = {
     "forward_transfer": (1, 1, 0.1),
     "intransigence": (2, 1, 0.1),
     "excess_forgetting": (3, 0, 0.1),
+    "open_world_mean": (1, 1, 0.1),
     "pooled_accuracy": (3, 0, 0.1),
     "pooled_accuracy_mean": (2, 0, 0.04),
 }
@@ -108,8 +110,9 @@ def test_values_are_in_the_declared_range(rows: list[list[float]]) -> None:
 
 @pytest.mark.parametrize("name", SPECS)
 def test_the_declared_range_is_reached(name: str) -> None:
-    """Both ends: over all matrices of two tasks that hold nothing but 0 and 1."""
-    tables = [np.reshape(bits, (3, 2)) for bits in itertools.product((0.0, 1.0), repeat=6)]
+    """Both ends: over all matrices of two tasks that hold nothing but the ends of performance, which a correlation has at -1 and 1."""
+    ends = (-1.0, 1.0) if name == "open_world_mean" else (0.0, 1.0)
+    tables = [np.reshape(bits, (3, 2)) for bits in itertools.product(ends, repeat=6)]
     values = [compute(name, table, joint) for table in tables for joint in (tables if SPECS[name].reference else tables[:1])]
     assert (min(values), max(values)) == SPECS[name].range
 
@@ -185,7 +188,7 @@ def test_specs_say_what_they_are(name: str) -> None:
 
 def test_forward_transfer_is_for_settings_whose_classes_are_known_before() -> None:
     assert SPECS["forward_transfer"].settings == ("domain-il", "time-il")
-    restricted = {"pooled_accuracy", "pooled_accuracy_mean", "forgetting_max_any_stage", "forward_transfer"}
+    restricted = {"pooled_accuracy", "pooled_accuracy_mean", "forgetting_max_any_stage", "forward_transfer", "open_world_mean"}
     assert all("class-il" in s.settings and "task-il" in s.settings for n, s in SPECS.items() if n not in restricted)
 
 

@@ -181,7 +181,11 @@ def test_other_sizes_than_the_published_ones_are_an_error(tmp_path: Path) -> Non
         ("raw/node-label.csv.gz", [*LABELS[:-1], 40], r"labels range over \d+\.\.40; expected -1\.\.39"),
         ("raw/node-label.csv.gz", [*LABELS[:-1], 1.5], "label of node 11 is not an integer"),
         ("raw/node-label.csv.gz", LABELS[:-1], r"expected float32 \[11, F\]"),
-        ("raw/node-feat.csv.gz", [*FEATURES[:2], [np.nan, 1, np.nan, 2, 3], *FEATURES[3:]], "2 NaN or infinite .* the first at node 2"),
+        (
+            "raw/node-feat.csv.gz",
+            [*FEATURES[:2], [np.nan, 1, np.nan, 2, 3], *FEATURES[3:]],
+            r"2 feature values are NaN .* the first at node 2",
+        ),
         ("raw/edge.csv.gz", [*EDGES[:-1], (N, 0)], r"edges refer to nodes 0\.\.12; expected 0\.\.11"),
         ("split/time/test.csv.gz", [N], "ogbn-arxiv cannot be read .*IndexError"),
         ("raw/node_year.csv.gz", YEARS[:-1], r"year has shape \[11\]; expected \[12\]"),

@@ -21,7 +21,7 @@ BEGIN_KEYS = [p for p in BEGIN if p not in BEGIN_CLASSES]
 AGALE = [p for p in PRESETS.values() if p.protocol in ("agale-1", "agale-2", "agale-consistent-1")]
 CGLB_PROTOCOLS = ("cglb-1", "cglb-inter-1", "cglb-2", "cglb-inter-2")
 CGLB = [p for p in PRESETS.values() if p.protocol in CGLB_PROTOCOLS]
-GLOBAL = [p for p in PRESETS.values() if p.protocol in ("global-1", "global-agale-1", "few-shot-1")]
+GLOBAL = [p for p in PRESETS.values() if p.protocol in ("global-1", "global-agale-1", "few-shot-1", "open-1")]
 EXAMPLES = [p for p in PRESETS.values() if p.protocol == "example-1"]
 N_CLASSES = {name: sizes.classes for name, sizes in SIZES.items()} | {
     "synthetic-csbm": next(int(str(h.default)) for h in CSBM_HYPERPARAMETERS if h.name == "n_classes"),
@@ -206,7 +206,9 @@ def test_which_presets_there_are() -> None:
     large = ("corafull", "ogbn-arxiv", "reddit", "ogbn-products")
     assert {f"{d}/{s}@cglb-{v}" for d in large for s in ("task-il", "class-il") for v in (1, 2)} <= names
     # one class a task: nothing to tell apart in task-IL
-    assert sorted(n for n in names if n.startswith("pubmed")) == [f"pubmed/class-il@{p}" for p in ("cglb-1", "cglb-2", "global-1")]
+    assert sorted(n for n in names if n.startswith("pubmed")) == [
+        f"pubmed/class-il@{p}" for p in ("cglb-1", "cglb-2", "global-1", "open-1")
+    ]
 
 
 def test_the_card_warns_where_the_topology_gives_the_task_away() -> None:

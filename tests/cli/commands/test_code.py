@@ -55,7 +55,7 @@ def test_a_source_that_is_not_kept_is_told_by_its_digest(keys: list[str], tmp_pa
     ("words", "said"),
     [
         (lambda keys: [keys[2]], "has no user code"),
-        (lambda keys: ["f" * 64], "no record in "),
+        (lambda keys: ["f" * 64], "found 0: `cglsuite results` lists the keys"),
         (lambda keys: [""], "an argument is empty"),
         (lambda keys: [keys[0], keys[1], keys[2]], "expected [KIND] NAME"),
     ],

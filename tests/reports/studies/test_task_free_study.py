@@ -64,5 +64,5 @@ def test_streams_of_tasks_are_left_out(task_free_results: Any, results: Campaign
     assert study.other == len(results.used)
     assert set(study.words) == {group.preset for group in study.groups}  # streams of tasks are named by no value of theirs
     assert len(study.records) == 6
-    with pytest.raises(UsageError, match="one at a time"):
+    with pytest.raises(UsageError, match="analyse them separately"):
         sweep([*own, results])

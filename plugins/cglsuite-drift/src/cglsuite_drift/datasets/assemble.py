@@ -76,7 +76,7 @@ def node_data(
     n = len(y)
     source, target = edges.astype(np.int64)
     if edges.size and not (edges.min() >= 0 and edges.max() < n):
-        raise DataError(f"{name}: edges join nodes {edges.min()}..{edges.max()}; expected 0..{n - 1}")
+        raise DataError(f"{name}: edges refer to nodes {edges.min()}..{edges.max()}; expected 0..{n - 1}")
     keys = source * n + target
     if both_ways:
         keys = np.concatenate([keys, target * n + source])

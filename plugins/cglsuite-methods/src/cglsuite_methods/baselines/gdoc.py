@@ -8,6 +8,7 @@ from torch.nn import functional
 
 from cglsuite.streams import Batch, TaskView
 from cglsuite_methods.baselines.replay import Replay
+from cglsuite_methods.single_labels import check_single_labels
 
 
 class GDOC(Replay):
@@ -22,7 +23,12 @@ class GDOC(Replay):
     """
 
     def setup(self) -> None:
-        """Start with the smallest threshold for every class."""
+        """Start with the smallest threshold for every class.
+
+        Raises:
+            NotApplicable: if items have several labels, or real targets.
+        """
+        check_single_labels(self, "gdoc trains one classifier per class")
         self.thresholds = torch.full((self.problem.n_outputs,), 0.5, device=self.problem.device)
 
     def loss(self, batch: Batch) -> Tensor:

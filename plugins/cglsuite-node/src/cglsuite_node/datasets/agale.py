@@ -149,5 +149,5 @@ def _labels(path: Path) -> Array:
 def _without_features(pairs: Array, y: Array) -> dict[str, Array]:
     edge_index = both_ways(pairs)
     if edge_index.size and not (edge_index.min() >= 0 and edge_index.max() < len(y)):
-        raise DataError(f"edges join nodes {edge_index.min()}..{edge_index.max()}; expected 0..{len(y) - 1}")
+        raise DataError(f"edges refer to nodes {edge_index.min()}..{edge_index.max()}; expected 0..{len(y) - 1}")
     return node_arrays(x=structural_features(pairs, len(y)), edge_index=edge_index, y=y)

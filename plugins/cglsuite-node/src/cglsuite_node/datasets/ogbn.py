@@ -185,7 +185,7 @@ def _incident_means(raw: Path, n: int) -> tuple[Array, Array]:
             if ends.shape[1] != len(values):
                 raise DataError("edge.csv.gz and edge-feat.csv.gz differ in length; expected one row of edge features per edge")
             if ends.min() < 0 or ends.max() >= n:
-                raise DataError(f"edges join nodes {ends.min()}..{ends.max()}; expected 0..{n - 1}")
+                raise DataError(f"edges refer to nodes {ends.min()}..{ends.max()}; expected 0..{n - 1}")
             if not pairs:
                 total = np.zeros((n, values.shape[1]))
             for end in ends:

@@ -118,7 +118,7 @@ def _read_musae(folder: Path) -> dict[str, Array]:
         features.append(_musae_features(folder / f"MUSAETwitch/{domain}/features.json", domain, len(y)))
         edges = pd.read_csv(folder / f"MUSAETwitch/{domain}/edges.csv")[["from", "to"]].to_numpy(dtype=np.int64).T
         if edges.size and not (edges.min() >= 0 and edges.max() < len(y)):
-            raise DataError(f"{domain}: edges join nodes {edges.min()}..{edges.max()}; expected 0..{len(y) - 1}")
+            raise DataError(f"{domain}: edges refer to nodes {edges.min()}..{edges.max()}; expected 0..{len(y) - 1}")
         pairs.append(both_ways(edges + first))
         labels.append(y)
         first += len(y)
