@@ -115,7 +115,7 @@ MISTAKES: tuple[Mistake, ...] = (
     Mistake("a loader seeds the global generator", _dataset("seeds_globally"), "changes global random states", "torch.Generator", "repeatable"),
     Mistake("a metric is NaN", _metric("unsure"), "NaN for a complete matrix of 2 tasks", "return NaN only for incomplete matrices", "value"),
     Mistake("a metric is out of its range", _metric("out_of_range"), "for a matrix of", "its range (0, 1)", "value"),
-    Mistake("a metric writes to the matrix", _metric("writes_to_matrix"), "modifies its input matrix", "copy before changing", "pure"),
+    Mistake("a metric writes to the matrix", _metric("writes_to_matrix"), "modifies its input matrix", "copy the matrix before changing", "pure"),
     Mistake("a metric declares the wrong direction", _metric("backwards", direction="down"), "direction='down'", 'set direction="up"', "direction"),
     Mistake("a scenario without its dataset", _scenario("photo/class-il@mine-1", dataset="photo"), "the data set 'photo' of the scenario is unknown", "cglsuite_datasets", "names"),
     Mistake("a scenario with classes shared between tasks", _scenario("testing-nodes/class-il@mine-1", builder="faulty_entries:sharing_classes"), "class 0 is in 2 tasks (1, 2)", "expected every class in a single task", "parts"),
@@ -143,7 +143,7 @@ MISTAKES: tuple[Mistake, ...] = (
     Mistake("predictions with the wrong shape", _method(factory="faulty_methods:OneColumn"), "returned outputs of shape", "expected (", "runs"),
     Mistake("predictions that are NaN", _method(factory="faulty_methods:Endless"), "returned NaN", "guard logarithms", "runs"),
     Mistake("unseeded randomness", _method(factory="faulty_methods:Restless"), "a second run gives different losses", "self.context.generator", "repeatable"),
-    Mistake("a method modifies a view's tensors", _method(factory="faulty_methods:WritesToTensors"), "changed in place", "clone tensors", "inputs unchanged"),
+    Mistake("a method modifies a view's tensors", _method(factory="faulty_methods:WritesToTensors"), "of the data in place", "clone tensors", "inputs unchanged"),
     Mistake("a loss with the wrong sign", _method(factory="faulty_methods:Climbs"), "mean performance right after training", "check its sign", "learns"),
 )  # fmt: skip
 

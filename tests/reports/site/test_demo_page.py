@@ -16,7 +16,7 @@ from cglsuite.host import load_catalogue
 from cglsuite.reports.results.results import load_campaign_results
 
 REPORTS = Path(__file__).parents[3] / "reports"
-TITLES = ["The design's test", "Welch's test, as if run apart, as papers test"]
+TITLES = ["The design's test", "Welch's test, as if run separately (as in papers)"]
 pytestmark = pytest.mark.plugins
 
 
@@ -71,5 +71,6 @@ def test_the_page_says_what_sharing_orders_costs_welchs_test() -> None:
     """With the shares that the simulation stored."""
     page = BeautifulSoup((REPORTS / "gallery" / "demo" / "campaign_report.html").read_text(encoding="utf-8"), "html.parser")
     shares = stats.error_rate("sharing", "4")
-    said = f"a true difference of 2 points in {shares['power, Welch']:.0f}% of cases, the paired test in {shares['power, paired']:.0f}%."
+    welch, paired = shares["power, Welch"], shares["power, paired"]
+    said = f"a true difference of 2 points in {welch:.0f}% of cases; the paired test detects it in {paired:.0f}%."
     assert said in " ".join(page.get_text().split())

@@ -122,7 +122,7 @@ def test_caught_by_name(
         ("reads-attributes", "runs", "label"),
         ("walks-frames", "repeatable", "with other hidden labels in the process, it gives a different prediction"),
         ("asks-garbage-collector", "repeatable", "with other hidden labels in the process, it gives a different prediction"),
-        ("writes-to-tensors", "inputs unchanged", "changed in place"),
+        ("writes-to-tensors", "inputs unchanged", "in place: features"),
         ("hoards-views", "memory budget", "items outside its memory"),
         ("lifts-budget", "memory budget", "with a budget of 12"),
         ("patches-scorer", "code unchanged", "Oracle.grade"),
