@@ -5,7 +5,9 @@ from __future__ import annotations
 from cglsuite import BackboneSpec, Hyperparameter, hookimpl
 from cglsuite.backbones import graph_hyperparameters as graphs
 from cglsuite.protocols.begin import GRAPH_NETWORK
-from cglsuite.specs import CORE_MEASURES, Citation, MeasureSpec
+from cglsuite.specs import CORE_MEASURES, LEVELS, Citation, MeasureSpec
+
+_NODES = ("NC", "NR")
 
 _HEAD = Hyperparameter(
     name="head",
@@ -167,7 +169,7 @@ _PYG = BackboneSpec(
         authors=("Fey", "Lenssen"), title="Fast Graph Representation Learning with PyTorch Geometric", year=2019, booktitle="ICLR Workshop"
     ),
     factory="cglsuite.backbones.stock:pyg",
-    levels=("NC", "LC", "LP", "GC", "GR"),
+    levels=LEVELS,
     hyperparameters=(
         Hyperparameter(
             name="convolution",
@@ -280,7 +282,7 @@ _SGC = BackboneSpec(
     summary="softmax regression on features that were propagated beforehand",
     citation=Citation(authors=("Wu", "others"), title="Simplifying Graph Convolutional Networks", year=2019, booktitle="ICML"),
     factory="cglsuite.backbones.sgc:SGC",
-    levels=("NC", "GC", "GR"),
+    levels=(*_NODES, *graphs.WHOLE_GRAPHS),
     hyperparameters=(
         Hyperparameter(
             name="hops",
@@ -315,6 +317,7 @@ def cglsuite_backbones() -> list[BackboneSpec]:
                 booktitle="ICLR",
             ),
             factory="cglsuite.backbones.convolutional:gcn",
+            levels=_NODES,
             hyperparameters=(
                 _LAYERS,
                 _width(256),
@@ -353,6 +356,7 @@ def cglsuite_backbones() -> list[BackboneSpec]:
             summary="graph attention network",
             citation=Citation(authors=("Veličković", "others"), title="Graph Attention Networks", year=2018, booktitle="ICLR"),
             factory="cglsuite.backbones.convolutional:gat",
+            levels=_NODES,
             hyperparameters=(
                 _LAYERS,
                 _width(32),
@@ -368,6 +372,7 @@ def cglsuite_backbones() -> list[BackboneSpec]:
             summary="graph isomorphism network with one linear layer per convolution",
             citation=Citation(authors=("Xu", "others"), title="How Powerful are Graph Neural Networks?", year=2019, booktitle="ICLR"),
             factory="cglsuite.backbones.convolutional:gin",
+            levels=_NODES,
             hyperparameters=(
                 _LAYERS,
                 _width(256),
@@ -390,5 +395,5 @@ def cglsuite_backbones() -> list[BackboneSpec]:
 
 @hookimpl
 def cglsuite_measures() -> tuple[MeasureSpec, ...]:
-    """Register the performance measures: accuracy, average precision, ROC-AUC, Hits@K and the mean absolute error."""
+    """Register the performance measures: accuracy, average precision, ROC-AUC, Hits@K, and errors of real targets."""
     return CORE_MEASURES

@@ -185,7 +185,7 @@ def measure_leak(stream: TaskStream, *, hops: int = 2, repetitions: int = 50, pe
         SpecError: items are not nodes, the task is known at test time, or there is only one task.
     """
     spec = stream.spec
-    if spec.level != "NC" or spec.task_ids_at_test or len(stream) < 2:
+    if spec.level not in ("NC", "NR") or spec.task_ids_at_test or len(stream) < 2:
         described = f"level = {spec.level}, setting = {spec.setting}, {len(stream)} task{'s' * (len(stream) != 1)}"
         raise SpecError(
             f"{spec.name}: {described}: expected a node-level scenario with several tasks and queries that do not state the task. "
@@ -319,7 +319,7 @@ def item_results(cell: CellSpec, catalogue: Catalogue, store: Store, score: str 
     if score not in ITEM_SCORES:
         raise UnknownNameError("score of an item", score, ITEM_SCORES)
     if cell.scenario.level != "NC":
-        raise NotApplicable(f"{cell.preset}: individual items can be analysed only at node level; expected a node-level scenario")
+        raise NotApplicable(f"{cell.preset}: individual items can be analysed only in node classification; expected a scenario of level NC")
     runner = runner or finished(cell, catalogue, store)
     with numerics(cell):
         rows = [_rows(runner.stream, group, answers, _SCORES[score]) for group, answers in runner.answers()]

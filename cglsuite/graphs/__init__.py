@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from cglsuite.graphs.pack import Pack
     from cglsuite.graphs.packed import PackedSource
     from cglsuite.graphs.sparse import SparseMatrix
+    from cglsuite.graphs.targets import NodeTargetData
     from cglsuite.graphs.upload import counted, uploaded
 
 __all__ = [
@@ -31,6 +32,7 @@ __all__ = [
     "LinkData",
     "MessageGraph",
     "NodeData",
+    "NodeTargetData",
     "Operator",
     "Pack",
     "PackedSource",

@@ -20,7 +20,7 @@ from importlib.metadata import EntryPoint, PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
-from cglsuite.base.errors import CollisionError, PluginError, SpecError, UnknownNameError, UsageError, nearest
+from cglsuite.base.errors import CollisionError, DataError, PluginError, SpecError, UnknownNameError, UsageError, nearest
 from cglsuite.base.markup import displayed
 from cglsuite.graphs.files.given import FileDatasetSpec, content_of, data_spec
 from cglsuite.graphs.files.named import data_files
@@ -422,7 +422,7 @@ def _from_data_files(entries: Iterable[Entry]) -> Iterator[tuple[PluginRecord, E
     """
     taken = {entry.name: entry.provider for entry in entries if entry.kind == "dataset"}
     for path in data_files():
-        spec = data_spec(path)
+        spec = _spec_of_file(path)
         if spec.name in taken:
             raise UsageError(f"{path} would define the data set {spec.name!r}, which {taken[spec.name]} already provides; rename the file")
         record = PluginRecord(
@@ -436,6 +436,18 @@ def _from_data_files(entries: Iterable[Entry]) -> Iterator[tuple[PluginRecord, E
         )
         taken[spec.name] = record.label
         yield record, Entry(kind="dataset", name=spec.name, spec=spec, record=record)
+
+
+def _spec_of_file(path: Path) -> FileDatasetSpec:
+    """Return the spec of a data file. Nodes with real targets have their own reader; the other one refuses them."""
+    try:
+        return data_spec(path)
+    except DataError:
+        from cglsuite.graphs.files.node_targets import node_target_spec
+
+        if (spec := node_target_spec(path)) is None:
+            raise
+        return spec
 
 
 def _grouped(entries: Iterable[Entry]) -> dict[tuple[str, str], list[Entry]]:

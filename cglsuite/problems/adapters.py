@@ -15,6 +15,7 @@ ADAPTERS: dict[tuple[str, str], str] = {
     ("NC", "single"): "cglsuite.problems.node:NodeProblem",
     ("NC", "open"): "cglsuite.problems.open_world:OpenNodeProblem",
     ("NC", "multi"): "cglsuite.problems.multilabel_nodes:MultiLabelNodeProblem",
+    ("NR", "real"): "cglsuite.problems.node_regression:NodeRegressionProblem",
     ("LC", "single"): "cglsuite.problems.link:LinkProblem",
     ("LC", "open"): "cglsuite.problems.open_world:OpenLinkProblem",
     ("LC", "multi"): "cglsuite.problems.link:MultiLabelLinkProblem",

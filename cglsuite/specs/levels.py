@@ -15,8 +15,8 @@ API_VERSION = 1
 """The plugin interface of this version of the suite."""
 OLDEST_API_VERSION = 1
 """The oldest supported plugin interface."""
-Level = Literal["NC", "LC", "LP", "GC", "GR"]
-"""A problem level: node classification, link classification, link prediction, graph classification, graph regression."""
+Level = Literal["NC", "NR", "LC", "LP", "GC", "GR"]
+"""A problem level: node classification or regression, link classification or prediction, graph classification or regression."""
 Setting = Literal["task-il", "class-il", "domain-il", "time-il", "task-free"]
 """An incremental setting."""
 LEVELS: tuple[str, ...] = get_args(Level)

@@ -404,6 +404,21 @@ CORE_MEASURES: tuple[MeasureSpec, ...] = (
         label="minus the mean absolute error",
     ),
     MeasureSpec(
+        name="negative-rmse",
+        summary="minus the root mean squared error over items, averaged over targets",
+        citation=Citation(
+            authors=("Hyndman", "Koehler"),
+            title="Another look at measures of forecast accuracy",
+            year=2006,
+            journal="International Journal of Forecasting 22(4)",
+        ),
+        factory="cglsuite.streams.measures.rmse:negative_rmse",
+        labels=("real",),
+        range=(-math.inf, 0.0),
+        unit="of the target",
+        label="minus the root mean squared error",
+    ),
+    MeasureSpec(
         name="open-f1",
         summary="macro F1 over the seen classes and the class of unknown items (Open-F1)",
         citation=GALKE,

@@ -310,8 +310,8 @@ class ScenarioSpec(PluginSpec):
         "micro",
         "performance on a task: accuracy over items (micro) or averaged over its classes (macro); for multi-label items average precision "
         "or ROC-AUC, averaged over labels; for predicted links the share ranked above all but hits_k - 1 of the pairs without a link "
-        "(hits); for real targets minus the mean absolute error; in an open world the measure of rejection, over all items of a stage; or "
-        "the measure of a plugin, by its name",
+        "(hits); for real targets minus the mean absolute or root mean squared error; in an open world the measure of rejection, over all "
+        "items of a stage; or the measure of a plugin, by its name",
         effect={
             "micro": "classes are weighted by size",
             "macro": "all classes have equal weight, so the value is lower than micro if rare classes are hard",
@@ -319,6 +319,7 @@ class ScenarioSpec(PluginSpec):
             "roc-auc": "chance level is 0.5 for every label, regardless of prevalence",
             "hits": "only the top of the ranking counts, and chance level is hits_k over the number of pairs without a link",
             "negative-mae": "0 is perfect and there is no lower bound; the unit is that of the target",
+            "negative-rmse": "like negative-mae, but a few large errors weigh more than many small ones",
             "open-f1": "rejection and classification count together, and rare classes count as much as common ones",
             "rejection-mcc": "only the decision to reject counts; 0 is chance",
             "rejection-auroc": "only the ranking by confidence counts, without a threshold; 0.5 is chance",
@@ -421,6 +422,8 @@ class ScenarioSpec(PluginSpec):
             raise SpecError(f"{self.name}: search_scope = {quoted(self.search_scope)}; expected all, or first-tasks(k) with k at least 2")
         if self.task_free is not None and self.search_scope != "all":
             raise SpecError(f"{self.name}: search_scope = {quoted(self.search_scope)}; expected all for a task-free stream")
+        if self.level == "NR" and self.replicas > 1:
+            raise SpecError(f"scenario.replicas = {self.replicas}: graphs whose nodes have real targets cannot be copied; expected 1")
         if list(self.task_bins) != sorted(set(self.task_bins)):
             raise SpecError(f"scenario.task_bins = {self.task_bins!r}; expected strictly ascending numbers")
 
@@ -575,7 +578,7 @@ def inert(spec: ScenarioSpec) -> dict[str, str]:
         (by_class or free, "tasks are no steps of time", ("scenario.task_bins",)),
         (by_key and not free, shared, ("scenario.train_outputs", "scenario.head")),
         (spec.split == "official", "the split is the dataset's own", ("scenario.split_ratio",)),
-        (spec.level == "NC", "nodes are items with features of their own", ("scenario.node_features",)),
+        (spec.level in ("NC", "NR"), "nodes are items with features of their own", ("scenario.node_features",)),
         (
             spec.level in ("GC", "GR"),
             "whole graphs come with their features and directed edges",

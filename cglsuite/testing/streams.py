@@ -58,6 +58,14 @@ _KINDS = (
         switches={"labels": "multi", "performance": "average-precision", "split": "node-consistent"},
         backbone=_NODES,
     ),
+    _Kind(
+        data="node_targets",
+        level="NR",
+        summary="nodes with a real target",
+        settings=("domain-il", "time-il"),
+        switches={"labels": "real", "performance": "negative-mae", "split": "random"},
+        backbone=_NODES,
+    ),
     _Kind(data="graphs", level="GC", summary="graphs of six classes", settings=_ALL, switches={"builder": _GRAPHWISE}, backbone=_GRAPHS),
     _Kind(
         data="molecules",
@@ -103,7 +111,7 @@ _BY_SETTING: dict[str, dict[str, Any]] = {
 def _scenario(kind: _Kind, setting: str) -> ScenarioSpec:
     dataset = f"testing-{kind.data.replace('_', '-')}"
     switches = {"split_ratio": (0.5, 0.25, 0.25), **_BY_SETTING[setting], **kind.switches}
-    if setting == "time-il" and kind.level in ("NC", "LC", "LP"):
+    if setting == "time-il" and kind.level in ("NC", "NR", "LC", "LP"):
         switches["edge_policy"] = "snapshot"
     backbone, hyperparameters = kind.backbone
     free = setting == "task-free"

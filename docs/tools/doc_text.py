@@ -9,7 +9,7 @@ from typing import Any
 
 __all__ = ["CATEGORIES", "LEVELS", "code", "link", "page_name", "prose", "table", "text", "value"]
 
-LEVELS = {"NC": "nodes", "LC": "links", "LP": "link prediction", "GC": "graphs", "GR": "graph regression"}
+LEVELS = {"NC": "nodes", "NR": "node regression", "LC": "links", "LP": "link prediction", "GC": "graphs", "GR": "graph regression"}
 """Problem level to what its items are."""
 CATEGORIES = {
     "Reg": "regularisation",

@@ -60,6 +60,7 @@ STREAMS: dict[str, tuple[str, dict[str, Any]]] = {
     "nodes over time": ("testing-nodes/time-il@testing-1", {"training.monitor": "validation-loss"}),
     "nodes, sampled": ("testing-nodes/class-il@testing-1", SAMPLED),
     "nodes, several labels": ("testing-label-sets/class-il@testing-1", {}),
+    "nodes, real targets": ("testing-node-targets/domain-il@testing-1", {}),
     "nodes, task-free": ("testing-nodes/task-free@testing-1", {}),
     "nodes, task-free, sampled": ("testing-nodes/task-free@testing-1", {"training.fan_out": "3,3"}),
     "links": ("testing-links/class-il@testing-1", {}),

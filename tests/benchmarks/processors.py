@@ -50,6 +50,7 @@ ARITHMETIC = "arithmetic"  # the first outcome of a processor: the digest of its
 NARROW = {"backbone.width": 8}
 ON: dict[str, str] = {  # the tiny stream of a level, and of methods without task boundaries
     "NC": "testing-nodes/task-il@testing-1",
+    "NR": "testing-node-targets/domain-il@testing-1",
     "LC": "testing-links/task-il@testing-1",
     "LP": "testing-interactions/domain-il@testing-1",
     "GC": "testing-graphs/task-il@testing-1",

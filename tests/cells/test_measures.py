@@ -222,7 +222,7 @@ def test_a_fault_is_named_by_the_check_that_it_breaks(name: str, check: str, mes
 
 
 @pytest.mark.sampled(2)
-@pytest.mark.parametrize("name", ["micro", "macro", "average-precision", "roc-auc", "hits", "negative-mae"])
+@pytest.mark.parametrize("name", ["micro", "macro", "average-precision", "roc-auc", "hits", "negative-mae", "negative-rmse"])
 def test_the_measures_of_the_core_conform(name: str) -> None:
     """In every catalogue, with or without plugins."""
     empty = Catalogue([], [])

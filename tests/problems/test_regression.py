@@ -12,6 +12,9 @@ from torch import Tensor
 
 from cglsuite.base.errors import SpecError
 from cglsuite.problems import GraphProblem, GraphRegressionProblem, problem_class
+from cglsuite.problems.node import NodeProblem
+from cglsuite.problems.node_regression import NodeRegressionProblem
+from cglsuite.problems.regression import RealOutputs
 from cglsuite.streams import Batch
 
 LOGITS = torch.tensor([[1.0, 2.0, -1.0], [0.0, 3.0, 1.0]])
@@ -29,6 +32,8 @@ def batch(allowed: Tensor = SHARED, y: Tensor | None = Y) -> Batch:
 
 def test_the_kind_of_labels_chooses_the_problem() -> None:
     assert problem_class("GR", "real") is GraphRegressionProblem
+    assert problem_class("NR", "real") is NodeRegressionProblem
+    assert NodeRegressionProblem.__mro__[1:3] == (RealOutputs, NodeProblem)
     assert (GraphRegressionProblem.kind, GraphProblem.kind) == ("real", "single-label")
 
 

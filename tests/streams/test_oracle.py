@@ -92,6 +92,15 @@ def test_negative_mean_absolute_error_of_the_outputs_that_compete() -> None:
     assert tested[0].hits.tolist() == pytest.approx([-0.5, -2.0, 0.0])
 
 
+def test_negative_root_mean_squared_error_is_the_root_of_the_mean_over_all_items() -> None:
+    """Errors 1 and 0 in output 0, 2 and 2 in output 1; output 2 does not compete. The mean of the roots would be -(0.5 + 2) / 2."""
+    made = oracle("negative-rmse", REAL, torch.tensor([0, 0]), torch.tensor([True, True]))
+    answers = torch.tensor([[2.0, 2.0, 5.0], [2.0, 2.0, 5.0]])
+    tested, _ = made.grade({"a": answers}, {"a": torch.tensor([True, True, False])})
+    assert tested[0].performance == pytest.approx(-(math.sqrt(0.5) + 2.0) / 2)
+    assert tested[0].hits.tolist() == pytest.approx([-math.sqrt(0.5), -2.0, 0.0])
+
+
 def test_answers_that_are_not_finite_are_a_divergence_in_scores_and_nan_in_a_monitor() -> None:
     made = oracle("negative-mae", REAL, torch.tensor([0, 0]), torch.tensor([True, True]))
     answers, every = torch.full((2, 3), math.inf), torch.ones(3, dtype=torch.bool)

@@ -98,7 +98,7 @@ MISTAKES: tuple[Mistake, ...] = (
     Mistake("a hook returns specs of the wrong kind", _hook("backbone", f"return [MethodSpec({_SPEC})]"), "returned MethodSpec 'mine'", "expected BackboneSpec"),
     Mistake("two specs with the same name in a plugin", _hook("method", f"return 2 * [MethodSpec({_SPEC})]"), "the name 'mine' twice", "unique name"),
     Mistake("a keyword is misspelt", _hook("method", f"return [MethodSpec({_SPEC}, citaton='Me')]"), "citaton", "citation"),
-    Mistake("an unknown level", _hook("method", f"return [MethodSpec({_SPEC}, levels=('nodes',))]"), "'nodes'", "Known: GC, GR, LC, LP, NC"),
+    Mistake("an unknown level", _hook("method", f"return [MethodSpec({_SPEC}, levels=('nodes',))]"), "'nodes'", "Known: GC, GR, LC, LP, NC, NR"),
     Mistake("an unknown setting", _hook("method", f"return [MethodSpec({_SPEC}, settings=('class-li',))]"), "'class-li'", "'class-il'"),
     Mistake("an unknown need", _hook("method", f"return [MethodSpec({_SPEC}, needs=('past-view',))]"), "'past-view'", "'past-views'"),
     Mistake("a spec contains a list instead of a tuple", _hook("method", f"return [MethodSpec({_SPEC}, hyperparameters=[])]"), "hyperparameters is list []", "not a tuple of Hyperparameter"),

@@ -84,6 +84,7 @@ _ITEMS = np.arange(300)
 KINDS: dict[str, Arrays] = {
     "nodes, classes": nodes(1200, time=np.arange(1200) // 6 % 3, domain=np.arange(1200) // 18 % 3),
     "nodes, labels": nodes(y=(np.arange(240)[:, None] >> np.arange(4)) % 2, time=np.arange(240) // 16 % 3, domain=np.arange(240) // 48 % 3),
+    "nodes, targets": nodes(y=np.linspace(-1, 1, 240), time=np.arange(240) // 16 % 3, domain=np.arange(240) // 48 % 3),
     "links, classes": links(y=_ITEMS // 3 % 6, domain=_ITEMS // 18 % 3),
     "links, true or false": links(y=_ITEMS // 3 % 2, domain=_ITEMS // 6 % 3),
     "links, to predict": links(domain=_ITEMS // 3 % 3),

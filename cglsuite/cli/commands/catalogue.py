@@ -52,6 +52,7 @@ _log = logging.getLogger(__name__)
 _COUNTED_WIDTH = 120
 _LEVELS = {
     "NC": "node classification",
+    "NR": "node regression",
     "LC": "link classification",
     "LP": "link prediction",
     "GC": "graph classification",

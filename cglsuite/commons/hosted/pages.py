@@ -80,7 +80,14 @@ def _modified_last(site: Site, scenarios: Sequence[Scenario]) -> list[Fragment]:
     return [scenario_table(site, kept, grouped=True), below]
 
 
-_PROBLEMS = {"NC": "Nodes", "LC": "Link classification", "LP": "Link prediction", "GC": "Graphs", "GR": "Graph regression"}
+_PROBLEMS = {
+    "NC": "Nodes",
+    "NR": "Node regression",
+    "LC": "Link classification",
+    "LP": "Link prediction",
+    "GC": "Graphs",
+    "GR": "Graph regression",
+}
 
 
 def _problem_words(problem: str, setting: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import pkgutil
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 
 from cglsuite.base.errors import UsageError
 from cglsuite.cells.records.record import Record
-from cglsuite.specs import CORE_MEASURES, METRICS, MetricSpec
+from cglsuite.specs import CORE_MEASURES, METRICS, PERFORMANCE_RANGES, MetricSpec
 
 
 def stream_facts(record: Record) -> dict[str, Any]:
@@ -87,7 +88,7 @@ def is_fraction(record: Record) -> bool:
     """
     if isinstance(measure := record.scenario.get("measure"), dict):
         return not measure["unit"] and all(bound is not None and -1.0 <= bound <= 1.0 for bound in measure["range"])
-    return record.scenario.get("performance") != "negative-mae"
+    return math.isfinite(PERFORMANCE_RANGES.get(record.scenario.get("performance", ""), (0.0, 1.0))[0])
 
 
 def performance_bounds(record: Record) -> tuple[float, float] | None:

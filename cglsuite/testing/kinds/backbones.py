@@ -37,6 +37,7 @@ from cglsuite.testing.streams import FINE_TUNING, disturb_randomness
 
 LEVEL_STREAMS = {
     "NC": "testing-nodes/task-il@testing-1",
+    "NR": "testing-node-targets/domain-il@testing-1",
     "GC": "testing-graphs/task-il@testing-1",
     "GR": "testing-targets/domain-il@testing-1",
     "LC": "testing-links/task-il@testing-1",

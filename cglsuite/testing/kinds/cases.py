@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from cglsuite.cells.spec import CellSpec, resolve_cell
-from cglsuite.graphs import GraphData, LinkData, NodeData
+from cglsuite.graphs import GraphData, LinkData, NodeData, NodeTargetData
 from cglsuite.graphs.packed import PackedSource
 from cglsuite.host import Catalogue
 from cglsuite.specs import Hyperparameter, Seeds
@@ -94,6 +94,22 @@ def label_sets(root: Any = None, *, seed: int = 0, per_class: int = PER_CLASS) -
     return NodeData(x=x, edge_index=plain.edge_index, y=y, n_classes=N_CLASSES, keys=plain.keys, name="testing-label-sets")
 
 
+def node_targets(root: Any = None, *, seed: int = 0, per_class: int = PER_CLASS) -> NodeTargetData:
+    """Return a tiny regression dataset of nodes. The target is linear in two directions of the features of a node's neighbours (NR)."""
+    plain, generator = nodes(seed=seed, per_class=per_class), _generator(seed, 6)
+    turned = _spread(plain.n_nodes, generator)
+    source, target = plain.edge_index
+    received = turned.index_add(0, target, turned[source]) / (1 + target.bincount(minlength=plain.n_nodes))[:, None]
+    x, y = turned @ _rotation(seed).T, received[:, :1] - 0.5 * received[:, 1:2]
+    return NodeTargetData(x=x, edge_index=plain.edge_index, y=y, n_classes=1, keys=plain.keys, name="testing-node-targets")
+
+
+def _spread(n: int, generator: torch.Generator) -> Tensor:
+    """Draw features, float32 [n, F], of which only the first two vary much."""
+    spread = torch.full((N_FEATURES,), _SPREAD_WITHOUT_MEANING).index_fill(0, torch.arange(2), 1.0)
+    return spread * torch.randn(n, N_FEATURES, generator=generator)
+
+
 def _stars(x: Tensor, generator: torch.Generator) -> PackedSource:
     """Build a star of two to four nodes for each row of ``x``. Its nodes have the same features up to noise."""
     sizes = torch.randint(2, 5, (len(x),), generator=generator)
@@ -124,8 +140,7 @@ def molecules(root: Any = None, *, seed: int = 0, per_class: int = PER_CLASS) ->
 def targets(root: Any = None, *, seed: int = 0, per_class: int = PER_CLASS) -> GraphData:
     """Return a tiny regression dataset of star graphs. The target is linear in two directions of the features (GR)."""
     generator = _generator(seed, 3)
-    spread = torch.full((N_FEATURES,), _SPREAD_WITHOUT_MEANING).index_fill(0, torch.arange(2), 1.0)
-    turned = spread * torch.randn(N_CLASSES * per_class, N_FEATURES, generator=generator)
+    turned = _spread(N_CLASSES * per_class, generator)
     x = turned @ _rotation(seed).T
     y = turned[:, :1] - 0.5 * turned[:, 1:2]
     turn = torch.arange(len(x))

@@ -16,7 +16,7 @@ from cglsuite.base.datafiles import DataRoot
 from cglsuite.base.errors import DataAbsentError, NotApplicable
 from cglsuite.base.traces import Traces
 from cglsuite.cells.process import RANDOM_STATES
-from cglsuite.graphs import GraphData, LinkData, NodeData
+from cglsuite.graphs import GraphData, LinkData, NodeData, NodeTargetData
 from cglsuite.host import Catalogue, Entry
 from cglsuite.testing.apart import same_everywhere
 from cglsuite.testing.findings import Check, CheckFailed
@@ -24,7 +24,7 @@ from cglsuite.testing.judge.session import digest_of
 from cglsuite.testing.kinds.entries import entry_checks
 from cglsuite.testing.streams import disturb_randomness
 
-_FORMS = {NodeData: ("NC",), GraphData: ("GC", "GR"), LinkData: ("LC", "LP")}
+_FORMS = {NodeTargetData: ("NR",), NodeData: ("NC",), GraphData: ("GC", "GR"), LinkData: ("LC", "LP")}
 
 
 def checks(catalogue: Catalogue, entry: Entry) -> Iterator[Check]:
@@ -93,9 +93,10 @@ def _well_formed(spec: Any, data: Any) -> None:
             f"the spec declares {', '.join(wrong)}, but a {type(data).__name__} is for {' or '.join(levels)}",
             f"declare levels={levels[:1]!r}, or return a dataset of the declared level",
         )
-    if data.y.is_floating_point() != ("GR" in spec.levels):
+    if data.y.is_floating_point() != bool({"NR", "GR"} & set(spec.levels)):
         raise CheckFailed(
-            "real-valued labels must be used if and only if the level is GR", "return int64 classes or bool label sets, or declare GR"
+            "real-valued labels must be used if and only if the level is NR or GR",
+            "return int64 classes or bool label sets, or declare NR or GR",
         )
 
 

@@ -19,7 +19,14 @@ from cglsuite.cells.spec import resolve_cell
 from cglsuite.cli.main import run
 from cglsuite.testing import check_pretraining, tiny_catalogue
 
-LEVELS = {"NC": "testing-nodes", "LC": "testing-links", "GC": "testing-graphs", "LP": "testing-interactions", "GR": "testing-targets"}
+LEVELS = {
+    "NC": "testing-nodes",
+    "NR": "testing-node-targets",
+    "LC": "testing-links",
+    "GC": "testing-graphs",
+    "LP": "testing-interactions",
+    "GR": "testing-targets",
+}
 SCHEMES = ("dgi", "graphcl", "grace", "infograph", "lightgcl")
 
 

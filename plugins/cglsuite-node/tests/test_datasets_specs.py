@@ -29,6 +29,7 @@ NAMES = {
     "reddit",
     "synthetic-csbm-edges",
     "synthetic-growing",
+    "synthetic-node-targets",
     "twitch-gamers",
     "twitch-musae",
     "pcg",
@@ -47,12 +48,12 @@ def test_listing_imports_nothing_heavy() -> None:
 
 def test_all_datasets_are_there() -> None:
     assert {spec.name for spec in DATASETS} == NAMES
-    assert set(SIZES) == NAMES - {"synthetic-csbm", "synthetic-csbm-edges", "synthetic-growing"}
+    assert set(SIZES) == NAMES - {"synthetic-csbm", "synthetic-csbm-edges", "synthetic-growing", "synthetic-node-targets"}
 
 
 @pytest.mark.parametrize("spec", DATASETS, ids=lambda spec: spec.name)
 def test_spec_is_complete_and_its_factory_exists(spec: DatasetSpec) -> None:
-    assert spec.levels == ("NC",)
+    assert spec.levels == (("NR",) if spec.name == "synthetic-node-targets" else ("NC",))
     assert spec.citation
     assert spec.licence
     assert spec.embedded == spec.name.startswith("synthetic-")

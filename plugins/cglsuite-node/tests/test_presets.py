@@ -105,7 +105,7 @@ def differences(values: dict[str, Any], expected: dict[str, Any]) -> dict[str, A
 
 def test_begins_protocol() -> None:
     for preset in BEGIN:
-        assert differences(switches(preset), BEGIN_SWITCHES) == {}
+        assert differences(switches(preset), BEGIN_SWITCHES) == ({"level": "NR"} if preset.labels == "real" else {})
         assert differences(switches(preset.training), BEGIN_TRAINING) == {}
         assert differences(dict(preset.backbone_hyperparameters), BEGIN_BACKBONE) == {}
         assert dict(preset.backbone_hyperparameters)["dropout"] == (
@@ -128,7 +128,7 @@ def test_begins_classes_arrive() -> None:
 def test_begins_domains_and_years_arrive() -> None:
     by_name = {p.name: p for p in BEGIN_KEYS}
     real = {"ogbn-arxiv/time-il", "ogbn-mag/time-il", "ogbn-proteins/domain-il", "twitch/domain-il", "twitch-musae/domain-il"}
-    scenarios = real | {"synthetic-growing/time-il", "synthetic-growing/domain-il"}
+    scenarios = real | {f"synthetic-{what}/{setting}" for what in ("growing", "node-targets") for setting in ("time-il", "domain-il")}
     assert set(by_name) == {f"{name}@begin-{version}" for name in scenarios for version in (1, 2)}
     for preset in by_name.values():
         time = preset.setting == "time-il"
@@ -141,6 +141,9 @@ def test_begins_domains_and_years_arrive() -> None:
     assert dict(arxiv.dataset_hyperparameters) == {"split_source": "begin"}
     proteins = by_name["ogbn-proteins/domain-il@begin-1"]
     assert (proteins.labels, proteins.performance) == ("multi", "roc-auc")
+    for setting in ("domain-il", "time-il"):
+        targets = by_name[f"synthetic-node-targets/{setting}@begin-2"]
+        assert (targets.labels, targets.performance, targets.level) == ("real", "negative-mae", "NR")
     for stand_in in ("ogbn-mag/time-il@begin-1", "twitch-musae/domain-il@begin-1"):  # no split is published for these
         assert (by_name[stand_in].split, by_name[stand_in].split_ratio) == ("random", (0.4, 0.1, 0.5))
 
@@ -178,7 +181,7 @@ def test_every_preset() -> None:
     for preset in PRESETS.values():
         shown = "twitch" if preset.dataset == "twitch-gamers" else preset.dataset
         assert preset.name == f"{shown}/{preset.setting}@{preset.protocol}"
-        assert preset in BEGIN or preset in CGLB or preset in AGALE or preset in GLOBAL or preset in EXAMPLES
+        assert preset in BEGIN or preset in CGLB or preset in AGALE or preset in GLOBAL or preset in EXAMPLES or preset.protocol == "open-1"
         assert preset.dataset in {d.name for d in DATASETS}
         assert preset.train_outputs == {"task-il": "task"}.get(preset.setting, "seen")
         assert preset.summary

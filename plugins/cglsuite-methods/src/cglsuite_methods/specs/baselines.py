@@ -198,7 +198,7 @@ BASELINES = (
     ),
     MethodSpec(
         name="evolve-gcn",
-        levels=("NC", "LC", "LP"),
+        levels=("NC", "NR", "LC", "LP"),
         summary="a recurrent cell evolves the convolution weights from task to task; a dynamic-graph baseline",
         citation=Citation(
             authors=("Pareja", "others"),

@@ -17,7 +17,7 @@ PRETRAININGS = (
             authors=("Veličković", "Fedus", "Hamilton", "Liò", "Bengio", "Hjelm"), title="Deep Graph Infomax", year=2019, booktitle="ICLR"
         ),
         factory="cglsuite_methods.pretraining.dgi:DeepGraphInfomax",
-        levels=("NC", "LC", "LP"),
+        levels=("NC", "NR", "LC", "LP"),
     ),
     PretrainingSpec(
         name="graphcl",
@@ -58,7 +58,7 @@ PRETRAININGS = (
             arxiv="2006.04131",
         ),
         factory="cglsuite_methods.pretraining.grace:GRACE",
-        levels=("NC", "LC", "LP"),
+        levels=("NC", "NR", "LC", "LP"),
         hyperparameters=(
             Hyperparameter(name="temperature", default=0.5, above=0, doc="temperature that divides similarities"),
             Hyperparameter(

@@ -302,7 +302,7 @@ REHEARSAL = (
     ),
     MethodSpec(
         name="ssrm",
-        levels=("NC",),
+        levels=("NC", "NR"),
         summary="er-gnn with a penalty on what the growth of the graph does to the representations of stored nodes",
         citation=Citation(
             authors=("Su", "Zou", "Zhang", "Wu"),

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from cglsuite import Hyperparameter
 
-LEVELS = ("NC", "LC", "LP", "GC", "GR")
+LEVELS = ("NC", "NR", "LC", "LP", "GC", "GR")
 ITEMS = ("NC", "GC")  # of methods for streams without tasks
 TASK_FREE = ("task-free",)
 NEIGHBOURHOOD = Hyperparameter(
