@@ -95,12 +95,11 @@ def label_sets(root: Any = None, *, seed: int = 0, per_class: int = PER_CLASS) -
 
 
 def node_targets(root: Any = None, *, seed: int = 0, per_class: int = PER_CLASS) -> NodeTargetData:
-    """Return a tiny regression dataset of nodes. The target is linear in two directions of the features of a node's neighbours (NR)."""
+    """Return a tiny regression dataset of nodes. The target is linear in two directions of the features, in which neighbours are alike (NR)."""
     plain, generator = nodes(seed=seed, per_class=per_class), _generator(seed, 6)
     turned = _spread(plain.n_nodes, generator)
-    source, target = plain.edge_index
-    received = turned.index_add(0, target, turned[source]) / (1 + target.bincount(minlength=plain.n_nodes))[:, None]
-    x, y = turned @ _rotation(seed).T, received[:, :1] - 0.5 * received[:, 1:2]
+    turned[:, :2] = 0.2 * turned[:, :2] + torch.randn(N_CLASSES, 2, generator=generator)[plain.y]
+    x, y = turned @ _rotation(seed).T, turned[:, :1] - 0.5 * turned[:, 1:2]
     return NodeTargetData(x=x, edge_index=plain.edge_index, y=y, n_classes=1, keys=plain.keys, name="testing-node-targets")
 
 
