@@ -81,7 +81,7 @@ def test_the_table_is_aligned_and_fits_the_terminal(site: Site) -> None:
 def test_abbreviations_are_explained_to_a_reader_and_not_to_a_pipe(site: Site) -> None:
     assert "NC = node classification" not in site.add("healthy").call("list", "methods").stdout
     shown = site.call("list", "methods", COLUMNS="80").stdout
-    assert "NC = node classification, LC = link classification" in " ".join(shown.split())
+    assert "NC = node classification, NR = node regression, LC = link classification" in " ".join(shown.split())
     assert "Reg = regularisation" in shown
 
 
