@@ -110,7 +110,7 @@ MISTAKES: tuple[Mistake, ...] = (
     # What a check of it finds
     Mistake("no citation", _metric("mean_of_last", citation=""), "the spec has no citation", "citation=...", "documentation"),
     Mistake("no licence", _dataset("no_licence", licence="not stated"), "neither the licence nor the source", "set licence=", "licence"),
-    Mistake("a loader returns a dictionary", _dataset("not_data"), "the factory returns a dict", "return one of NodeData", "form"),
+    Mistake("a loader returns a dictionary", _dataset("not_data"), "the factory returns a dict", "return one of NodeTargetData, NodeData", "form"),
     Mistake("a loader returns data of an undeclared level", _dataset("wrong_level", levels=("GC",)), "the spec declares GC", "a NodeData is for NC", "form"),
     Mistake("a loader seeds the global generator", _dataset("seeds_globally"), "changes global random states", "torch.Generator", "repeatable"),
     Mistake("a metric is NaN", _metric("unsure"), "NaN for a complete matrix of 2 tasks", "return NaN only for incomplete matrices", "value"),

@@ -95,7 +95,7 @@ def label_sets(root: Any = None, *, seed: int = 0, per_class: int = PER_CLASS) -
 
 
 def node_targets(root: Any = None, *, seed: int = 0, per_class: int = PER_CLASS) -> NodeTargetData:
-    """Return a tiny regression dataset of nodes. The target is linear in two directions of the features, in which neighbours are alike (NR)."""
+    """Return a tiny regression dataset of nodes. The target is linear in two features, which are alike for neighbours (NR)."""
     plain, generator = nodes(seed=seed, per_class=per_class), _generator(seed, 6)
     turned = _spread(plain.n_nodes, generator)
     turned[:, :2] = 0.2 * turned[:, :2] + torch.randn(N_CLASSES, 2, generator=generator)[plain.y]
