@@ -59,7 +59,9 @@ def test_a_dataset_page_tells_what_presets_share_from_where_they_differ(made: di
     message = dict(zip(header.split("`")[1::2], row.split("`")[3::2], strict=True))
     assert {message[f"{setting}@begin-1"] for setting in ("task-il", "class-il")} == {"micro"}
     assert {message[f"{setting}@cglb-1"] for setting in ("task-il", "class-il")} == {"macro"}
-    assert "| `scenario.labels` | `single` |" in same
+    assert "| `scenario.level` | `GC` |" in same
+    assert "| `scenario.labels` |" in differ
+    assert "| `scenario.labels` |" not in same
     assert "`scenario.performance`" not in same
 
 

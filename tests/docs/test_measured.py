@@ -409,7 +409,7 @@ def test_a_gpu_and_a_cpu_agree_in_the_mean_over_orders() -> None:
         ratios.append(sum(r.timings_s["total"] for r in cpu) / sum(r.timings_s["total"] for r in gpu))
     assert f"takes {min(ratios):.0f} to {max(ratios):.0f} times as long" in page
     furthest = max(abs(np.mean(one)) for one in apart.values()), max(np.abs(one).max() for one in apart.values())
-    words = "at most {:.1f} points apart in the mean over 120 orders, and up to {:.1f} points in a single order".format(*furthest)
+    words = "differs by at most {:.1f} points in the mean over 120 orders, and by up to {:.1f} points in a single order".format(*furthest)
     assert words in page
 
 

@@ -56,11 +56,11 @@ TASK_FREE: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "graphs": ({"graphs": True}, {}),
 }
 #: Streams for which methods are not defined: CaT, PUMA and DeLoMe condense class by class what features describe; NCM, SimpleCIL,
-#: iCaRL and the guesser compare classes, PDGNNs-TEM stores rows by class, TEEN needs a base session.
+#: iCaRL and the guesser compare classes, gDOC trains a classifier and PDGNNs-TEM stores rows by class, TEEN needs a base session.
 REFUSED = {
     **dict.fromkeys(("cat", "puma", "delome"), "graph|multi|several labels|LC time-il"),
     **dict.fromkeys(("frozen-ncm", "icarl", "simple-cil", "task-guesser"), "multi|several labels|label|LC time-il"),
-    "pdgnns-tem": "multi",
+    **dict.fromkeys(("gdoc", "pdgnns-tem"), "multi"),
     "teen": "^(?!few-shot)",
 }
 
