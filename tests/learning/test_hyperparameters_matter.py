@@ -54,6 +54,7 @@ CHANGED: dict[str, tuple[dict[str, Any], Any]] = {
         }.items()
     },
     "gem.fraction": ({}, 0.1),
+    "gdoc.alpha": ({}, 0.1),
     "gss.compared_batches": ({}, 2),
     "joint.only_last": ({}, True),
     "mas-star.variance_threshold": ({}, 1e-3),

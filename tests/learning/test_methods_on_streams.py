@@ -30,6 +30,7 @@ CATALOGUE = installed()
 #: events that would be rare in so short a stream.
 SETTINGS: dict[str, dict[str, Any]] = {
     "continual-gnn": {"memory": 12, "replayed": 6},
+    "gdoc": {"alpha": 0.1},
     "gem": {"per_task": 5},
     "er-gnn": {"per_class": 2},
     **{name: {"memory": 12} for name in ("der++", "er-ace", "gdumb", "icarl")},

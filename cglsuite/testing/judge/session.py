@@ -105,8 +105,9 @@ class Probes:
             self.apart.append(f"{self._when}: repeating the same query gives different predictions")
         for probe, output in zip(self._open[1:], outputs[1:], strict=True):
             mine, theirs = whole[probe.rows], output[: len(probe.rows)]
-            if not bool(((mine - theirs).abs() <= TOLERANCE * mine.abs().clamp(min=1.0)).all()):
-                differ = float((mine - theirs).abs().max())
+            differences = torch.where(mine == theirs, 0.0, (mine - theirs).abs())  # Equal infinities do not differ.
+            if not bool((differences <= TOLERANCE * torch.where(mine.isinf(), 1.0, mine.abs()).clamp(min=1.0)).all()):
+                differ = float(differences.max())
                 self.apart.append(
                     f"{self._when}: predictions for items queried {probe.what} differ from those in their group by up to {differ:.2g}"
                 )

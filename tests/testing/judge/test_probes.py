@@ -81,6 +81,18 @@ def test_strangers_themselves_may_be_answered_in_any_way() -> None:
     probes.check(plain=True)
 
 
+@pytest.mark.parametrize("alone", [torch.inf, -torch.inf, 1.0, torch.nan])
+def test_infinite_predictions_agree_only_with_themselves(alone: float) -> None:
+    """A method of an open world accepts and rejects items with infinite outputs of unseen classes."""
+    probes = Probes()
+    given = [outputs_of(one.ids) for one in asked(probes, torch.tensor([1, 3, 5, 7, 9, 11]))]
+    for one in given:
+        one[:, 0] = torch.inf
+    given[1][:, 0] = alone
+    probes.take(given, SCORER, "mine")
+    assert any("differ from" in one for one in probes.apart) == (alone != torch.inf)
+
+
 def test_the_tolerance_grows_with_the_prediction() -> None:
     """Relative to the larger of 1 and the magnitude: 1000 may become 1000.009, and not 1000.02."""
     for by, differs in ((0.009, False), (0.02, True)):

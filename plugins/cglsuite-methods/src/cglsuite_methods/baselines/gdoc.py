@@ -22,6 +22,8 @@ class GDOC(Replay):
     Outside an open world its predictions are those of the largest ``σ(z_c) - t_c``.
     """
 
+    state = ("thresholds",)
+
     def setup(self) -> None:
         """Start with the smallest threshold for every class.
 
