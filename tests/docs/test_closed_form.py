@@ -13,7 +13,7 @@ from PIL import Image
 
 pytestmark = [pytest.mark.nightly, pytest.mark.plugins]
 BEGIN, CGLB = ("cora/class-il@begin-2", "citeseer/class-il@begin-2"), ("cora/class-il@cglb-2", "citeseer/class-il@cglb-2")
-GLOBAL = "cora/class-il@global-1"
+GLOBAL, MOLECULES = "cora/class-il@global-1", "aromaticity/class-il@begin-2"
 OTHER, ROWS = ", Kipf and Welling's recipe", "analytic-ridge, dual form"
 RECIPE, SOFTMAX = f"joint{OTHER}", "joint, softmax regression"
 closed_form: Any = tool("closed_form")
@@ -117,6 +117,38 @@ def test_bytes() -> None:
     assert (
         f"with 100 of them, AP is {few[0]['ap'].mean():.1f} on Cora and {few[1]['ap'].mean():.1f} on CiteSeer, below fine-tuning" in prose()
     )
+
+
+def test_random_features_of_acils_width_and_replay_of_all_items() -> None:
+    wide, all_rows = "analytic-ridge, 8,192 random features", "replay, all rows"
+    score = [table(scenario)[wide]["ap"].mean() for scenario in BEGIN]
+    lost = [between(scenario, "analytic-ridge", wide, 5).mean() for scenario in BEGIN]
+    assert f"With 8,192, the width of ACIL's buffer, AP is {score[0]:.1f} and {score[1]:.1f}" in prose()
+    assert f"that is {lost[0]:.1f} and {lost[1]:.1f} points below the ridge without them" in prose()
+    score = [table(scenario)[all_rows]["ap"].mean() for scenario in BEGIN]
+    behind = [between(scenario, "analytic-ridge", all_rows, 5).mean() for scenario in BEGIN]
+    assert (
+        f"Replay of all of them scores {score[0]:.1f} on Cora and {score[1]:.1f} on CiteSeer, {behind[0]:.1f} and {behind[1]:.1f}"
+        in prose()
+    )
+    ahead = table(BEGIN[1])[all_rows]["ahead"]
+    low, high = closed_form.interval(ahead)
+    assert low < 0 < high
+    assert f"as much as the preset's joint training ({ahead.mean():.1f} points)" in prose()
+    assert all(table(scenario)[all_rows]["bytes"] < table(scenario)[ROWS]["bytes"] / 100 for scenario in BEGIN)
+
+
+def test_molecules_whose_classes_are_counts() -> None:
+    rows = table(MOLECULES)
+    ridge = rows["analytic-ridge"]
+    assert (
+        f"Its AP of {ridge['ap'].mean():.1f} is close to the {100 / 30:.1f} of a random guess among 30 classes and "
+        f"{-ridge['gain'].mean():.1f} points below fine-tuning"
+    ) in prose()
+    low, high = closed_form.interval(ridge["ap"])
+    assert low < 100 / 30 < high
+    assert rows["joint"]["gain"].mean() >= 5
+    assert closed_form.interval(ridge["gain"])[1] < 0
 
 
 def test_queries_of_all_tasks_at_once() -> None:

@@ -175,7 +175,7 @@ def test_items_of_cells(tmp_path: Path) -> None:
     assert set(node_items(catalogue, "synthetic-csbm/task-il@cglb-1", "piggyback", masked, {}, tmp_path / "store").embeddings) == {
         "piggyback"
     }
-    with pytest.raises(NotApplicable, match="only at node level"):
+    with pytest.raises(NotApplicable, match="only in node classification"):
         node_items(catalogue, "synthetic-motifs/class-il@begin-2", "bare", {}, {}, tmp_path / "store")
     with pytest.raises(UsageError, match="lambdo"):
         node_items(catalogue, scenario, ["ewc"], tiny | {"method.lambdo": 1.0}, store=tmp_path / "store")
