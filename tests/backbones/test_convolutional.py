@@ -23,7 +23,7 @@ EDGES = torch.tensor([[0, 1, 1, 2, 0], [1, 0, 2, 2, 2]])
 X = torch.tensor([[1.0, 0.0, 2.0], [0.0, -1.0, 0.0], [0.5, 0.0, 0.0], [0.0, 3.0, 1.0]])
 OWN = torch.tensor([[1.0, 1, 0, 0], [1, 1, 0, 0], [1, 1, 1, 0], [0, 0, 0, 1]])
 SYM = torch.diag(OWN.sum(1).rsqrt()) @ OWN @ torch.diag(OWN.sum(1).rsqrt())
-SPECS = {s.name: s for s in cglsuite_backbones() if s.levels == ("NC",)}  # others: test_graphwise.py, test_linkwise.py
+SPECS = {s.name: s for s in cglsuite_backbones() if {"NC", "NR"} == {*s.levels}}  # others: test_graphwise.py, test_linkwise.py
 FACTORIES = {"gcn": gcn, "gat": gat, "gin": gin}
 IDS = torch.tensor([2, 0])
 
@@ -207,7 +207,7 @@ def test_a_spec_declares_what_its_factory_takes(name: str) -> None:
     assert factory is FACTORIES[name]
     keywords = {p.name for p in inspect.signature(factory).parameters.values() if p.kind is p.KEYWORD_ONLY}
     assert keywords == {h.name for h in spec.hyperparameters} - {"edge_weight"}  # which is of the message graphs
-    assert spec.levels == ("NC",)
+    assert spec.levels == ("NC", "NR")
     assert spec.citation
 
 

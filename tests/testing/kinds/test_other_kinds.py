@@ -76,7 +76,7 @@ def catalogue() -> Catalogue:
         ("dataset", "seeds-globally", "repeatable", "changes global random states"),
         ("dataset", "leaves-files", "writes nothing", "loading writes to cache.bin"),
         ("dataset", "wrong-level", "form", "the spec declares GC, but a NodeData is for NC"),
-        ("dataset", "real-classes", "form", "if and only if the level is GR"),
+        ("dataset", "real-classes", "form", "if and only if the level is NR or GR"),
         ("dataset", "hashed", "processes", "its content differs between processes"),
         ("metric", "hashed-value", "processes", "its value in task-il differs between processes"),
         ("metric", "out-of-range", "value", "its range (0, 1)"),
