@@ -28,7 +28,7 @@ from cglsuite.cells.records.record import Matrix, Record
 from cglsuite.cells.storage.store import Store
 from cglsuite.host import Catalogue, load_catalogue
 from cglsuite.reports.kit.text import scenario_words, value_text
-from cglsuite.reports.results.variants import PresetVariant, preset_variants, record_variants
+from cglsuite.reports.results.variants import PresetVariant, preset_variants, record_variants, without_choices
 from cglsuite.specs import NO_PRETRAINING, MethodSpec, MetricSpec, Seeds
 from cglsuite.specs.plugins import PRETRAINING_SCHEME
 
@@ -270,8 +270,10 @@ def load_campaign_results(
     exact = dict(store.find(p.key for p in planned if p.ready))
     lacking = [p for p in planned if p.ready and exact[p.key] is None]
     alike = _same_design(lacking, store, same_device=same_device)
+    choices = [search.choose(store) for search in plan_search(campaign, catalogue, overrides, store=store)]
+    searches = tuple(choice.outcome for choice in choices if choice is not None)
+    planned, chosen = without_choices(planned, searches, catalogue)
     cells = [_reported(p, exact.get(p.key), alike.get(p.key), catalogue) for p in _distinct(planned)]
-    searches = [search.choose(store) for search in plan_search(campaign, catalogue, overrides, store=store)]
     metrics = catalogue.specs(MetricSpec)
     return CampaignResults(
         campaign=campaign,
@@ -279,9 +281,9 @@ def load_campaign_results(
         cells=tuple(cells),
         metrics=metrics,
         compared=compared_metrics(catalogue, metrics),
-        searches=tuple(choice.outcome for choice in searches if choice is not None),
+        searches=searches,
         plugins=tuple(sorted({(r.distribution, r.version) for r in catalogue.records if r.status == "ok"})),
-        variants=preset_variants((p.cell for p in planned if p.cell is not None), catalogue),
+        variants=preset_variants((p.cell for p in planned if p.cell is not None), catalogue, chosen),
         references=references_of(catalogue),
     )
 
@@ -401,6 +403,8 @@ def _reported(planned: PlannedCell, exact: Record | None, alike: Record | None, 
     if record is None:
         return ReportedCell(planned=planned, state="missing", reason="not run yet")
     shown = completed(record, catalogue)
+    if planned.cell is not None and shown.cell["preset"] != planned.cell.preset:  # without the choices of a search
+        shown = dataclasses.replace(shown, cell={**shown.cell, "preset": planned.cell.preset})
     differences = [*([] if exact is not None else [_difference(record, planned, catalogue)]), *unlike_metrics(shown, catalogue)]
     return ReportedCell(planned=planned, state=record.status, reason=record.reason or "", record=shown, stale="; ".join(differences))
 

@@ -6,7 +6,7 @@ import contextlib
 import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any
 
@@ -16,6 +16,7 @@ import pandas as pd
 from cglsuite.base.errors import CglsuiteError
 from cglsuite.base.hashing import canonical, plain
 from cglsuite.campaigns.search import overlap_text, parse_scope, shared_seeds
+from cglsuite.cells.plan import PlannedCell
 from cglsuite.cells.records.record import Record
 from cglsuite.cells.spec import CellSpec
 from cglsuite.host import Catalogue
@@ -65,11 +66,52 @@ def value_as_text(value: Any) -> str:
     return str(value).lower() if value is None or isinstance(value, bool) else value_text(value)
 
 
-def preset_variants(cells: Iterable[CellSpec], catalogue: Catalogue) -> dict[str, PresetVariant]:
+def without_choices(
+    planned: Sequence[PlannedCell], outcomes: Sequence[Mapping[str, Any]], catalogue: Catalogue
+) -> tuple[list[PlannedCell], dict[str, frozenset[str]]]:
+    """Name presets without the values that the campaign's searches chose, so that methods with different choices are compared.
+
+    Args:
+        outcomes: of the campaign's searches.
+
+    Returns:
+        The cells, and the settings that the searches chose, by the new name of the preset.
+    """
+    from cglsuite.cells.spec import resolve_cell
+
+    chosen: dict[tuple[Any, ...], Mapping[str, Any]] = {
+        (outcome["scenario"], outcome["method"], outcome["backbone"]): outcome["overrides"]
+        for outcome in outcomes
+        if outcome["chosen"] is not None
+    }
+    names, tuned, named = dict[str, str](), defaultdict[str, frozenset[str]](frozenset), list[PlannedCell]()
+    for cell in planned:
+        request, overrides = cell.request, cell.request.overrides
+        choice = chosen.get((request.scenario, request.method, request.backbone), {})
+        searched = frozenset(name for name, value in choice.items() if canonical(overrides.get(name)) == canonical(value))
+        if cell.cell is not None and cell.cell.preset != request.scenario and searched:
+            fixed = {name: value for name, value in overrides.items() if name not in searched}
+            place = canonical([request.scenario, request.method, request.backbone, fixed])
+            if place not in names:
+                names[place] = cell.cell.preset
+                with contextlib.suppress(CglsuiteError):  # a fixed value may be valid only with a chosen one
+                    names[place] = resolve_cell(catalogue, request.scenario, request.method, request.backbone, fixed).preset
+            cell = replace(cell, cell=replace(cell.cell, preset=names[place]))
+            tuned[names[place]] |= searched
+        named.append(cell)
+    return named, tuned
+
+
+def preset_variants(
+    cells: Iterable[CellSpec], catalogue: Catalogue, chosen: Mapping[str, frozenset[str]] | None = None
+) -> dict[str, PresetVariant]:
     """Return the variants of presets among the cells, by name.
 
     A key counts as changed if all cells of the variant have the same value and this value differs from that of the preset. Values that the
     preset itself sets for a method, or leaves to a search, are not changes.
+
+    Args:
+        chosen: the settings that the campaign's searches chose, by the preset's name. They are not changes either.
     """
     from cglsuite.cells.spec import omitted_defaults
 
@@ -79,7 +121,8 @@ def preset_variants(cells: Iterable[CellSpec], catalogue: Catalogue) -> dict[str
         base = cell.scenario.name
         if cell.preset != base:
             values = plain(omitted_defaults(catalogue, cell) | cell.configuration)
-            changed = _changes(values, *expected(base, cell.method, cell.backbone))
+            searched, usual = expected(base, cell.method, cell.backbone)
+            changed = _changes(values, searched | (chosen or {}).get(cell.preset, frozenset()), usual)
             cells_of.setdefault(cell.preset, []).append((base, values, changed))
     return _variants(cells_of)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -44,14 +44,17 @@ Made = Callable[..., tuple[CampaignResults, Any]]
 def made(tmp_path: Path) -> Made:
     """Results of a searched campaign: validation follows from the learning rate and the order."""
 
-    def make(**search: Any) -> tuple[CampaignResults, Any]:
-        catalogue = catalogue_of(("scenario", OPEN))
-        store, campaign = Store(tmp_path), CAMPAIGN | {"grid": GRID, "search": SEARCH | search}
+    def make(
+        preset: ScenarioSpec = OPEN, best: Mapping[str, float] | None = None, sets: Mapping[str, Any] | None = None, **search: Any
+    ) -> tuple[CampaignResults, Any]:
+        catalogue = catalogue_of(("scenario", preset))
+        store, campaign = Store(tmp_path), CAMPAIGN | {"grid": GRID, "search": SEARCH | search, "set": sets or {}}
         parsed = Campaign.parse(campaign)
 
         def record(planned: Any) -> Any:
             lr, order = planned.cell.configuration["training.lr"], planned.request.seeds.order
-            validation = np.array(MATRIX) - 10 * abs(lr - 0.005) - 0.25 * order * abs(lr - 0.005)
+            distance = abs(lr - (best or {}).get(planned.cell.method, 0.005))
+            validation = np.array(MATRIX) - 10 * distance - 0.25 * order * distance
             validation[np.triu_indices(4, 0, 3)] = np.nan
             return record_of(planned, validation_matrix=validation)
 
@@ -81,6 +84,29 @@ def test_trials_stand_beside_every_result(made: Made) -> None:
     assert "Trials: 3 for every method; scored on validation items of all tasks." in str(comparison_page.means(study(equal, Question())))
     assert "3 of 6" in str(runs.searches(equal))
     assert set(equal.frame["trials"]) == {3}
+
+
+@pytest.mark.parametrize(("sets", "changes"), [({}, []), ({"training.epochs": 7}, ["training.epochs"])])
+def test_methods_with_different_choices_are_in_one_comparison(made: Made, sets: dict[str, Any], changes: list[str]) -> None:
+    """A value that a search chose for a method distinguishes no scenario, although the preset leaves nothing to a search."""
+    fixed, best = dataclasses.replace(OPEN, searched=()), {"bare": 0.001, "ewc": 0.01}
+    results, catalogue = made(fixed, best, sets)
+    assert {group.method: group.records[0].cell["configuration"]["training.lr"] for group in results.groups} == best
+    (board,) = boards(results, catalogue)
+    assert {row.method for row in board.rows} == {"bare", "ewc"}
+    assert [*results.overrides_of(results.groups[0].preset)[0].changes] == changes if changes else results.variants == {}
+    assert {cell.record.cell["preset"] for cell in results.cells if cell.record is not None} == {results.groups[0].preset}
+    assert results.groups[0].preset.startswith(f"{OPEN.name}+" if changes else OPEN.name)
+
+
+def test_a_value_that_overrides_a_search_is_in_the_name(made: Made, tmp_path: Path) -> None:
+    results, catalogue = made(dataclasses.replace(OPEN, searched=()), {"bare": 0.001, "ewc": 0.01})
+    campaign = CAMPAIGN | {"grid": GRID, "search": SEARCH}
+    by_hand = load_campaign_results(campaign, Store(tmp_path), overrides={"training.lr": 0.002}, catalogue=catalogue)
+    assert {cell.planned.cell.preset for cell in results.cells if cell.planned.cell is not None} == {OPEN.name}
+    (name,) = {cell.planned.cell.preset for cell in by_hand.cells if cell.planned.cell is not None and cell.planned.cell.method == "bare"}
+    assert name != OPEN.name
+    assert by_hand.variants[name].changes == {"training.lr": 0.002}
 
 
 def test_the_tasks_that_the_search_saw(made: Made) -> None:
