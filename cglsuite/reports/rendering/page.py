@@ -108,10 +108,14 @@ def document_html(page: Page, body: Fragment, *, css: str = "", script: str = ""
     """Build a complete HTML document from fragments with escaped text, and add our script.
 
     Args:
-        css: rules to add after the common style sheet. script: the only script that the page's policy allows. data: values of JSON types
-            for the script, stored as text in the element ``data``.
+        css: rules to add after the common style sheet. script: the only script that the page's policy allows. If the page has figures,
+            their script is appended to it. data: values of JSON types for the script, stored as text in the element ``data``.
     """
-    described = _described(page) | _script_tag(script) | {"css": asset("report.css") + css, "body": body.source, "data": script_json(data)}
+    drawings = [base64.b64decode(text).decode() for text in _DRAWING.findall(body.source)]
+    fonts = {"fonts": json.dumps(fonts_of(drawings))} if drawings else {}
+    script += asset("figures.js") if drawings else ""
+    described = _described(page) | _script_tag(script) | fonts
+    described |= {"css": asset("report.css") + css, "body": body.source, "data": script_json(data)}
     text = _exporter().environment.get_template("site.html.j2").render(resources={"page": described})
     return str(text).replace(_CONTENTS, _contents(body.source), 1)
 
@@ -138,6 +142,8 @@ def _script_tag(script: str) -> dict[str, str]:
 
 
 _FONT_FILES = {"regular": "DejaVuSans", "bold": "DejaVuSans-Bold"}
+_SVG = "data:image/svg+xml;base64,"
+_DRAWING = re.compile(rf'<img alt="[^"]*" src="{re.escape(_SVG)}([^"]*)"></picture>')
 _DRAWN_TEXT = re.compile(r"<text\b([^>]*)>([^<]*)</text>")
 
 
@@ -307,7 +313,7 @@ def _image(source: str, alt: str) -> str:
 
 def _svg(text: str) -> str:
     # As an image, an SVG runs no script and fetches nothing.
-    return "data:image/svg+xml;base64," + base64.b64encode(text.encode()).decode()
+    return _SVG + base64.b64encode(text.encode()).decode()
 
 
 def _base64(text: str) -> str:

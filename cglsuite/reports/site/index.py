@@ -233,7 +233,7 @@ def boards_grid(shown_boards: Sequence[Board]) -> Fragment | None:
         return None
     names = {board.first.name.replace("_", " ") for board in shown_boards}
     what = names.pop().capitalize() if len(names) == 1 else "Average performance"
-    about = "Means over records; blank: no result"
+    about = "Means over records; –: no result"
     return gallery_html(Gallery((grid_picture(cells, title=f"{what} by method and scenario, %", what=what, caption=about),)))
 
 

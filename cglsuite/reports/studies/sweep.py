@@ -99,7 +99,7 @@ def grid(study: Sweep) -> Gallery | None:
     if not _LEAST_SETTINGS <= len({setting for _, setting in cells}) <= _MOST_SETTINGS:
         return None
     what = f"Mean {study.measures['aa'].symbol}"
-    about = "Means over records; blank: no result, or a setting that the method does not have"
+    about = "Means over records; –: no result, or a setting that the method does not have"
     return Gallery((grid_picture(cells, title=f"{what} by method and setting, %", what=what, caption=about, columns="settings"),))
 
 

@@ -5,6 +5,8 @@ Needs Selenium and Debian's packages chromium and chromium-driver; elsewhere the
 
 from __future__ import annotations
 
+import csv
+import io
 import itertools
 import math
 import time
@@ -271,6 +273,26 @@ def wait_for(path: Path) -> None:
 
 
 # --- links and keyboard ----------------------------------------------------------------------------------------------------------
+
+
+def test_the_overview_can_be_saved(index: Browser, made: tuple[Path, list[Board]], tmp_path: Path) -> None:
+    """The heat map of methods and scenarios has the same links as the figures of a report, and its PDF is made on the page."""
+    index.run("for (const link of document.querySelectorAll('.save a')) link.focus()")
+    (line,) = index.all("figure > .save")
+    files = {link.text: unquote(link.get_attribute("href").partition(",")[2]) for link in line.find_elements("css selector", "a")}
+    assert list(files) == ["SVG", "PDF", "CSV", "LaTeX"]
+    rows = list(csv.reader(io.StringIO(files["CSV"])))
+    assert {row[0] for row in rows[1:]} == {board.title for board in made[1]}
+    best = made[1][0].rows[0]
+    (row,) = [row for row in rows if row[0] == made[1][0].title]
+    assert float(row[rows[0].index(best.method)]) == pytest.approx(100 * best.scores[made[1][0].first.name].mean, abs=0.051)
+    index.download_to(tmp_path)
+    index.run("for (const link of document.querySelectorAll('.save a')) if (link.textContent === 'PDF') link.click()")
+    deadline = time.monotonic() + 20
+    while not (path := tmp_path / "figure-1.pdf").exists() and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert path.read_bytes().startswith(b"%PDF-")
+    assert index.console() == []
 
 
 def test_links_within_the_page_open_what_is_folded(index: Browser) -> None:

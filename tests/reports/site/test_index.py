@@ -307,7 +307,7 @@ def test_the_page_fetches_nothing_and_runs_one_script(site: Site) -> None:
         r"""(?:src|href|srcset)=["'](?!#|data:text/csv|data:application/x-|data:image/svg\+xml;base64,|[a-z0-9_-]+\.html)""", page
     )
     assert "@import" not in page
-    assert "url(" not in page
+    assert "url(" not in page.replace(scripts[0], "")  # the script renames url(#...) within a drawing
     assert len(page.encode()) < LARGEST_PAGE
 
 

@@ -302,7 +302,7 @@ def grid(comparisons: Sequence[Comparison], remark: str = "") -> Gallery | None:
         return None
     metrics = {metric_name(compared.question.metric) for compared in comparisons}
     words = metrics.pop() if len(metrics) == 1 else "performance"
-    what, about = f"{words[0].upper()}{words[1:]}", "Means over records; blank: no result"
+    what, about = f"{words[0].upper()}{words[1:]}", "Means over records; –: no result"
     title = f"{what} by method and scenario, %"
     return Gallery((grid_picture(cells, title=title, what=what, caption=about + remark),))
 
