@@ -244,7 +244,7 @@ class DataRoot:
 
         Args:
             name: the folder of the cache entry, such as the dataset's name.
-            key: everything that determines the result (checksums of the raw files, the reader's version), as JSON types.
+            key: everything that determines the result (checksums of the raw files, the reader's version), as JSON-serialisable values.
             build: returns the arrays by name. It is called under a file lock, so that only one of several processes does the work.
 
         Raises:

@@ -50,7 +50,7 @@ def declared(distribution: Distribution) -> tuple[list[EntryPoint], list[str]]:
 
 
 def entry_points_text(distribution: Distribution) -> str:
-    """Return the text of ``entry_points.txt``; empty if it is missing or unreadable."""
+    """Return the text of ``entry_points.txt``, or an empty string if it is missing or unreadable."""
     try:
         return distribution.read_text("entry_points.txt") or ""
     except Exception:  # noqa: BLE001 - third-party metadata and finders; an unreadable file declares nothing

@@ -137,7 +137,7 @@ def survey(
 
 
 def _why_not_writable(store: Store, key: str) -> str:
-    """Explain why no record can be written under the current key; empty if one can."""
+    """Explain why no record can be written under the current key. Returns an empty string if one can."""
     try:
         return "" if store.cached(key) is None else f"a finished record already exists under the current key {key[:12]}"
     except NewerSchemaError as error:
@@ -151,7 +151,7 @@ def _cell(planned: PlannedCell) -> CellSpec:
 
 
 def machine() -> dict[str, Any]:
-    """Return facts about this process and machine in the form used in records. The arithmetic is that of this process's numerics."""
+    """Describe this process and this machine as records do, with the arithmetic of the numerics in use."""
     import torch
 
     from cglsuite.cells.run import processor
@@ -211,7 +211,7 @@ def _facts_of_rerun(record: Record, current: Mapping[str, Any]) -> Mapping[str, 
 
 
 def why_not_comparable(record: Record, current: Mapping[str, Any]) -> str:
-    """Explain why a record cannot be compared bit by bit on this machine; empty if it can.
+    """Explain why a record cannot be compared bit by bit on this machine. Returns an empty string if it can.
 
     Args:
         current: :func:`machine`, or the environment of a rerun.

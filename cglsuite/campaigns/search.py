@@ -290,7 +290,7 @@ def shared_seeds(searched: Iterable[Mapping[str, int]], grid: Iterable[Mapping[s
 
 
 def overlap_text(shared: Sequence[str], max_names: int = 5) -> str:
-    """Describe :func:`shared_seeds` in a sentence; empty if there are none."""
+    """Describe :func:`shared_seeds` in a sentence. Returns an empty string if there are none."""
     if not shared:
         return ""
     listed = ", ".join(shared[:max_names]) + (f" and {len(shared) - max_names} more" if len(shared) > max_names else "")

@@ -132,7 +132,7 @@ _DRIVERS = ("/dev/nvidiactl", "/dev/nvidia0", "/dev/dxg")
 
 @cache
 def _without_cuda() -> str:
-    """Explain why torch finds no CUDA device; empty if it finds one."""
+    """Explain why torch finds no CUDA device. Returns an empty string if it finds one."""
     if not any(Path(p).exists() for p in _DRIVERS):
         return "torch finds no CUDA device here"
     answer = run_helper("cglsuite.cells.device", limit_s=_PROBE_S)

@@ -91,7 +91,7 @@ class ForgettingSplit:
 
 
 def why_no_split(spec: ScenarioSpec) -> str:
-    """Explain why all forgetting in a scenario is due to the weights; empty if the graph of old queries grows."""
+    """Explain why all forgetting in a scenario is due to the weights. Returns an empty string if the graph of old queries grows."""
     if spec.task_free is not None:
         return "a task-free stream has one graph, and no tasks after which weights could be saved"
     unchanged = EDGE_POLICIES[spec.edge_policy].unchanged if spec.query_edges == "own" else ""

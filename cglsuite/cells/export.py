@@ -51,7 +51,7 @@ class Export:
 
     @property
     def metadata(self) -> dict[str, Any]:
-        """Return the description as JSON types."""
+        """Return the description as JSON-serialisable values."""
         described: dict[str, Any] = json.loads(self.description)
         return described
 

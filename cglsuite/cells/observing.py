@@ -285,7 +285,7 @@ def _state() -> Callable[[], None]:
 
 
 class Sender(Observer):
-    """Forwards every event from a worker as JSON types through ``emit(event, **facts)``."""
+    """Forwards every event of a worker through ``emit(event, **facts)``, with JSON-serialisable values."""
 
     changes_nothing = True
 

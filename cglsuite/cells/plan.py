@@ -63,7 +63,7 @@ class CellRequest:
         return f"{self.scenario} × {self.method}{backbone} ({place}{seeds})"
 
     def to_json(self) -> dict[str, Any]:
-        """Return the request as JSON types."""
+        """Return the request as JSON-serialisable values."""
         return {name: value for name, value in asdict(self).items() if value or name not in ("inputs", "point")}
 
     @classmethod

@@ -555,7 +555,7 @@ class _Side:
         return {key: h.default for key, h in declared.items()} | dict(self.spec.method_defaults.get(method, {}))
 
     def hyperparameters(self, method: str) -> tuple[Hyperparameter, ...]:
-        """Return the hyper-parameters of a method; empty if it is not installed, since a preset may mention methods that are not."""
+        """Return the hyper-parameters of a method. There are none if it is not installed, because presets may mention such methods."""
         return self.catalogue.method(method).hyperparameters if method in self.catalogue.names("method") else ()
 
 

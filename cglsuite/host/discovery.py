@@ -262,7 +262,7 @@ class PluginRecord:
         return installation(self.distribution, self.source)
 
     def as_json(self) -> dict[str, Any]:
-        """Return the record as JSON types, with one key per field."""
+        """Return the record as a JSON-serialisable dictionary with one key per field."""
         return {f.name: _json(getattr(self, f.name)) for f in fields(self)}
 
     @classmethod
@@ -300,7 +300,7 @@ class Entry:
         return displayed("entry_card", self)
 
     def describe(self) -> dict[str, Any]:
-        """Return the entry as JSON types: name, kind, provider, version, summary, then every other field of the spec."""
+        """Return the entry as JSON-serialisable values: name, kind, provider, version, summary, then every other field of the spec."""
         head = {"name": self.name, "kind": self.kind, "provider": self.record.distribution, "version": self.record.version}
         spec = {f.name: _json(value) for f, value in fields_with_level(self.spec)}
         return {**head, "summary": spec.pop("summary"), **{k: v for k, v in spec.items() if k not in head}}

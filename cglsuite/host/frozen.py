@@ -89,7 +89,7 @@ class Bundle:
         return cls({name: Planned(sha256=sha256, path=path) for name, (sha256, path) in data.items()}, store / CODE)
 
     def to_json(self) -> dict[str, list[str]]:
-        """The bundle as JSON types."""
+        """The bundle as JSON-serialisable values."""
         return {name: [module.sha256, module.path] for name, module in self.modules.items()}
 
     @property

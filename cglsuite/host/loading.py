@@ -390,7 +390,7 @@ def check_declared(plugin: Any, candidate: Candidate) -> None:
 
 
 def check_unimported(candidate: Candidate) -> None:
-    """Check the interface version of a plugin that cannot be imported, as stated in its source, since it may need a newer suite.
+    """Check the interface version of a plugin that cannot be imported, as stated in its source, since it may need a newer cglsuite.
 
     Raises:
         PluginFault: see :func:`check_interface`.

@@ -319,7 +319,7 @@ def _require_same_units(first: Cells, second: Cells, levels: Sequence[str]) -> N
     different = [key for key in mine if key in shared and mine[key] != theirs[key] and mine[key] & theirs[key]]
     if different:
         listed = _listed(different)
-        raise Refused(f"missing cells: the methods have different cells in {len(different)} of {len(shared)} {unit}s ({listed})")
+        raise Refused(f"some cells are missing: not every method has a result in {len(different)} of {len(shared)} {unit}s ({listed})")
 
 
 def _listed(keys: Sequence[object]) -> str:

@@ -164,7 +164,7 @@ def test_levels_that_only_one_method_has_are_left_out() -> None:
         (
             cells(range(3), range(3)),
             cells(range(3), range(1, 4)),
-            "missing cells: the methods have different cells in 3 of 3 orders (o0; o1; o2)",
+            "some cells are missing: not every method has a result in 3 of 3 orders (o0; o1; o2)",
         ),
         (
             cells(range(3), range(3)),

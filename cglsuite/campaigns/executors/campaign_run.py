@@ -123,7 +123,7 @@ def all_trainings(states: Iterable[CellState]) -> tuple[int, int]:
 
 
 def trainings_text(trainings: tuple[int, int]) -> str:
-    """Format :func:`all_trainings` as text; empty if nothing was shared."""
+    """Format :func:`all_trainings` as text, or return an empty string if nothing was shared."""
     tasks, trained = trainings
     return f"trained {trained} of {tasks} tasks, the other {tasks - trained} were shared" if trained < tasks else ""
 

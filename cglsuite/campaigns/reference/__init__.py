@@ -128,7 +128,7 @@ def leaks() -> pd.DataFrame:
 
 
 def leak_of(scenario: str) -> str:
-    """Describe a preset's row in :func:`leaks`; empty if there is none. Does not import pandas."""
+    """Describe a preset's row in :func:`leaks`, or return an empty string if there is none. Does not import pandas."""
     row = _leaks().get(scenario)
     if row is None:
         return ""

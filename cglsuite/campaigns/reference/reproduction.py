@@ -519,7 +519,7 @@ def _file_state(catalogue: Catalogue, dataset: str, hyperparameters: Mapping[str
 def absent_data(
     catalogue: Catalogue, dataset: str, hyperparameters: Mapping[str, Any], *, root: DataRoot | None = None, fetch: bool = False
 ) -> str:
-    """Explain in one sentence why the files of a data set are unavailable here; empty if there is no known reason.
+    """Explain in one sentence why the files of a data set are unavailable here. Returns an empty string if no reason is known.
 
     Args:
         hyperparameters: the data set's hyper-parameters. root: the data root; default: the environment's.

@@ -135,7 +135,7 @@ def shown_value(row: Mapping[str, Any], *, percent: bool = False) -> str:
 
 
 def unit_note(row: Mapping[str, Any], *, percent: bool = False) -> str:
-    """Explain why :func:`shown_value` differs from the printed value; empty if it does not."""
+    """Explain why :func:`shown_value` differs from the printed value. Returns an empty string if it does not."""
     if shown_value(row) != row["printed"]:
         return _DEVIATION_IN_POINTS
     if shown_value(row, percent=percent) != row["printed"]:

@@ -109,7 +109,7 @@ def _is_former(obj: Any, now: Any) -> bool:
 
 
 def code_content(code: types.CodeType) -> Any:
-    """Return the relevant parts of a code object as nested tuples, without file names and lines."""
+    """Return the relevant parts of a code object as nested tuples, without file names and line numbers."""
     return _Hasher({}).code(code)
 
 

@@ -38,7 +38,7 @@ class NoCurvesError(StoreError):
 
 @dataclass(frozen=True, kw_only=True)
 class Curves:
-    """The curves and fingerprints of one run, as JSON types.
+    """The curves and fingerprints of one run, as JSON-serialisable values.
 
     Args:
         trainings: for each training, ``task``, ``loss`` and ``monitor`` by epoch, and ``best_epoch``.
@@ -319,7 +319,7 @@ class Record:
         return record
 
     def to_json(self) -> dict[str, Any]:
-        """Return the record as JSON types, with its digest."""
+        """Return the record and its digest as JSON-serialisable values."""
         content = self._content()
         return content | {"digest": _digest(content)}
 

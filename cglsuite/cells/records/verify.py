@@ -100,7 +100,7 @@ def _different_arithmetic(store: Store, path: Path, key: str) -> str:
 
 
 def _why_not_recomputed(recorded: dict[str, Any] | None, installed: dict[str, Any] | None) -> str:
-    """Explain why a metric cannot be recomputed; empty if it can."""
+    """Explain why a metric cannot be recomputed. Returns an empty string if it can."""
     if recorded is None:
         return "the record does not name the code that computed it"
     maker = f"{recorded.get('distribution')} {recorded['version']} ({recorded['source'][:8]})"

@@ -293,7 +293,7 @@ class Pruning:
         return item
 
     def _held(self, name: str) -> str:
-        """Return the holder of a lease, other than this process; empty if there is none."""
+        """Return the holder of a lease, other than this process, or an empty string if there is none."""
         holder = read_holder(self.store.path / "leases" / f"{name}.lease")
         ours = holder is not None and holder.here and holder.pid == os.getpid()
         return "" if holder is None or holder.silent or ours else f"leased by {holder}"

@@ -56,7 +56,7 @@ Unread = Callable[[Path, OSError], object]
 
 
 def folders(store: Path, unread: Unread) -> list[Path]:
-    """Return the existing folders that may contain record files: ``cells`` and its shards, sorted; empty if ``cells`` does not exist."""
+    """Return the existing folders that may contain record files (``cells`` and its shards), sorted. Without ``cells``, there are none."""
     cells = store / CELLS
     try:
         with os.scandir(cells) as entries:
@@ -206,7 +206,7 @@ def write_inputs(store: Path, first: str, key: str, digests: Digests, read: Dige
 
 
 def read_inputs(store: Path, first: str) -> list[Inputs]:
-    """Read the notes of all cells with this first key, latest first. An unreadable file is logged and skipped."""
+    """Read the notes of all cells that have the given first key, latest first. An unreadable file is logged and skipped."""
     noted_inputs = []
     for path in (store / INPUTS / shard_of(first) / first).glob(f"[0-9a-f]*{SUFFIX}"):
         try:

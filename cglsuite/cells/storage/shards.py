@@ -444,7 +444,7 @@ class Folder(Protocol):
         """Return the content of a file of at most ``max_bytes`` bytes. Raises FileNotFoundError, or StoreError for any other reason."""
 
     def names(self, folder: str) -> list[str]:
-        """Return the names of the files in a folder; empty if there is no such folder."""
+        """Return the names of the files in a folder. There are none if the folder does not exist."""
 
     def create(self, name: str, data: bytes) -> bool:
         """Write a file unless it exists; return whether it was written. Raises StoreError."""

@@ -209,7 +209,7 @@ class Records:
             raise type(self._kept[key])(f"{self._kept[key]}; the record is kept, and its cell is not run")
 
     def unreadable(self, key: str) -> str:
-        """Explain why the last attempt to read the record of ``key`` failed; empty if it succeeded or there is no record."""
+        """Explain why the last attempt to read the record of ``key`` failed, or return an empty string if it did not."""
         return str(self._kept.get(key, ""))
 
     def curves_of(self, key: str, digest: str) -> Curves:

@@ -126,7 +126,7 @@ class Review:
         return len(self.accepted) == len(self.items) and (self.merged is None or self.merged.clean)
 
     def to_json(self, *, accepted_only: bool = False) -> dict[str, Any]:
-        """Return the report as JSON types. With ``accepted_only``, refused records are counted but not listed."""
+        """Return the report as JSON-serialisable values. With ``accepted_only``, refused records are counted but not listed."""
         shown = self.accepted if accepted_only else self.items
         outcomes = Counter(item.outcome for item in self.items)
         merged = self.merged

@@ -131,7 +131,7 @@ def boards_page(
 
 
 def board_data(board: Board, files: Sequence[Download]) -> dict[str, Any]:
-    """Collect the sort values, filter values and download pieces for the page's script as JSON types. Missing values are ``null``."""
+    """Collect sort values, filter values and pieces of downloads for the page's script, as JSON-serialisable values (missing: ``null``)."""
     return {
         "columns": {column.name: column.better for column in board.columns},
         "first": [*_first_columns(board)],
@@ -141,7 +141,7 @@ def board_data(board: Board, files: Sequence[Download]) -> dict[str, Any]:
 
 
 def _file_data(file: Download) -> dict[str, Any]:
-    """A download as JSON types: each piece is its text, then its column and the text of the best row, if it has these."""
+    """A download as JSON-serialisable values: each piece is its text, then its column and the text of the best row, if it has these."""
     head, *rows = ([_piece_data(piece) for piece in pieces] for pieces in (file.head, *file.rows))
     return {"media": file.media, "head": head, "rows": rows, "foot": file.foot, "once": file.once}
 

@@ -130,10 +130,10 @@ class _RemoteTaskStream(TaskStream):
         return str(self.far.ask("token", position=position, stage=position if stage is None else stage))
 
     def asked(self, token: str) -> AskedItems:
-        raise LeakError("labels are available only in another process")
+        raise LeakError("labels are hidden from this process; a method must not read them")
 
     def members(self, k: int, part: str) -> Tensor:
-        raise LeakError("the items of a task are known only in another process")
+        raise LeakError("the items of a task are hidden from this process; use the view that the method receives")
 
 
 class _RemoteTaskFreeStream(TaskFreeStream):
@@ -163,10 +163,10 @@ class _RemoteTaskFreeStream(TaskFreeStream):
         return batch
 
     def shown(self, count: int) -> Tensor:
-        raise LeakError("the content of the stream is available only in another process")
+        raise LeakError("the content of the stream is hidden from this process; use the view that the method receives")
 
     def members(self, k: int, part: str) -> Tensor:
-        raise LeakError("the items of a task are known only in another process")
+        raise LeakError("the items of a task are hidden from this process; use the view that the method receives")
 
     def delivered(self) -> list[list[int]]:
         return []

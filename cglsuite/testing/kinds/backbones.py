@@ -62,7 +62,7 @@ def checks(catalogue: Catalogue, entry: Entry) -> Iterator[Check]:
 
 
 def outcomes(catalogue: Catalogue, entry: Entry) -> Iterator[tuple[str, str]]:
-    """Yield the backbone's weights and outputs at each level, to compare between processes."""
+    """Yield the backbone's weights and outputs at each level, so that two processes can be compared."""
     spec: Any = entry.spec
     for level in spec.levels:
         trial = _Trial(catalogue, entry, level)
@@ -412,7 +412,7 @@ def pretraining_checks(catalogue: Catalogue, entry: Entry) -> Iterator[Check]:
 
 
 def pretraining_outcomes(catalogue: Catalogue, entry: Entry) -> Iterator[tuple[str, str]]:
-    """Yield the pre-trained weights at each level, to compare between processes."""
+    """Yield the pre-trained weights at each level, so that two processes can be compared."""
     spec: Any = entry.spec
     for level in spec.levels:
         yield f"the weights at level {level}", digest_of(dict(_PretrainingTrial(catalogue, entry, level).run().state))

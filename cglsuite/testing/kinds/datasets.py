@@ -41,7 +41,7 @@ def checks(catalogue: Catalogue, entry: Entry) -> Iterator[Check]:
 
 
 def outcomes(catalogue: Catalogue, entry: Entry) -> Iterator[tuple[str, str]]:
-    """Yield the dataset's content, to compare between processes."""
+    """Yield the dataset's content, so that two processes can be compared."""
     data = load_offline(catalogue, entry)
     yield "its content", f"{data.content_hash} {digest_of(dict(data.keys))}"
 

@@ -40,7 +40,7 @@ def checks(catalogue: Catalogue, entry: Entry) -> Iterator[Check]:
 
 
 def outcomes(catalogue: Catalogue, entry: Entry) -> Iterator[tuple[str, str]]:
-    """Yield the metric's values for each setting, to compare between processes."""
+    """Yield the metric's values for each setting, so that two processes can be compared."""
     spec: Any = entry.spec
     for setting in spec.settings:
         matrices = [_matrix(setting, tasks, reached=0.9, lost=0.1) for tasks in (2, _TASKS)]
@@ -139,7 +139,7 @@ def measure_checks(catalogue: Catalogue, entry: Entry) -> Iterator[Check]:
 
 
 def measure_outcomes(catalogue: Catalogue, entry: Entry) -> Iterator[tuple[str, str]]:
-    """Yield the measure's values for correct predictions and for guesses, to compare between processes."""
+    """Yield the measure's values for correct predictions and for guesses, so that two processes can be compared."""
     spec: Any = entry.spec
     for labels in spec.labels:
         y, knowing, outputs = _case(labels, spec)

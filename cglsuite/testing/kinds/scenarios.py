@@ -54,7 +54,7 @@ def checks(catalogue: Catalogue, entry: Entry) -> Iterator[Check]:
 
 
 def outcomes(catalogue: Catalogue, entry: Entry) -> Iterator[tuple[str, str]]:
-    """Yield the content of the first views and queries, to compare between processes."""
+    """Yield the content of the first views and queries, so that two processes can be compared."""
     for name, content in stream_content(_built(catalogue, entry)):
         yield f"its stream ({name})", hashlib.sha256(content).hexdigest()
 
@@ -188,7 +188,7 @@ def schedule_checks(catalogue: Catalogue, entry: Entry) -> Iterator[Check]:
 
 
 def schedule_outcomes(catalogue: Catalogue, entry: Entry) -> Iterator[tuple[str, str]]:
-    """Yield the schedule's weights, to compare between processes."""
+    """Yield the schedule's weights, so that two processes can be compared."""
     for where, spans in _SPANS.items():
         weights = np.ascontiguousarray(_called(catalogue, entry, np.asarray(spans)))
         yield f"its weights for {where}", hashlib.sha256(weights.tobytes()).hexdigest()

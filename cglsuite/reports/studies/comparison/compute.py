@@ -660,7 +660,7 @@ def key_results(study: Study) -> Fragment | None:
 
 
 def sentences(comparison: Comparison) -> Iterator[str]:
-    """State the result of a comparison as plain text: the best method and its lead, the number of pairs that differ, and any condition."""
+    """State the result of a comparison as plain text: the best method, its lead, the number of pairs that differ, and any caveats."""
     try:
         frame = comparison.tests
     except stats.Refused as refusal:

@@ -450,7 +450,7 @@ def _compared(row: Mapping[str, Any], ours: Value) -> dict[str, Any]:
 
 
 def extras(ledger: Ledger) -> dict[str, Any]:
-    """Return the running times (as ratios) and the statistics of the data sets as JSON types."""
+    """Return the running times (as ratios) and the statistics of the data sets as JSON-serialisable values."""
     frames = {"ratios": ledger.ratios, "times": ledger.times, "statistics": ledger.statistics}
     return {name: plain(frame) for name, frame in frames.items()}
 
