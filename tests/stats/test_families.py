@@ -39,7 +39,7 @@ def test_a_refused_comparison_stays_in_the_family(method: str, p: list[float]) -
 def test_the_collector_that_statsmodels_calls_searches_nothing_that_was_there_before() -> None:
     """A search among thousands of records takes a second, in every adjustment."""
     left_out: list[int] = []
-    before = gc.get_freeze_count()  # 0, but where an earlier test has frozen something
+    before = gc.get_freeze_count()  # 0, except in Python 3.12 or if an earlier test has frozen something
 
     def note(phase: str, info: dict[str, int]) -> None:
         if phase == "start" and info["generation"] == 2:

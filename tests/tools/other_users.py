@@ -14,6 +14,7 @@ import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 import pytest
@@ -29,6 +30,8 @@ needs_root = pytest.mark.skipif(
 
 _IMPORTED = (encodings.ascii, grp, pwd, FileLock, SoftFileLease, Timeout)
 """What a fork may need and could not import: Python may lie in a folder of root's."""
+_FORKING = Lock()
+"""filelock refuses a fork while another thread forks."""
 
 
 def as_user(user: int, work: Callable[[], Any], *, umask: int = 0o022, group: int = LAB) -> Any:
@@ -40,7 +43,8 @@ def as_user(user: int, work: Callable[[], Any], *, umask: int = 0o022, group: in
     reading, writing = os.pipe()
     sys.stdout.flush()
     sys.stderr.flush()
-    child = os.fork()
+    with _FORKING:
+        child = os.fork()
     if child == 0:
         os.close(reading)
         status = 1

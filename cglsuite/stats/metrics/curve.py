@@ -27,9 +27,7 @@ def _checked(matrix: ArrayLike) -> NDArray[np.float64]:
     try:
         a = np.asarray(matrix, dtype=np.float64)
     except (TypeError, ValueError) as error:
-        raise UsageError(
-            f"not a performance curve ({error}); expected shape [E + 1, K], where row 0 is before training"
-        ) from error
+        raise UsageError(f"not a performance curve ({error}); expected shape [E + 1, K], where row 0 is before training") from error
     if a.ndim != 2 or a.shape[0] < 2 or a.shape[1] == 0:
         raise UsageError(f"the curve has shape {a.shape}; expected [E + 1, K] with at least one evaluation after the start of training")
     return a

@@ -25,9 +25,7 @@ def _checked(matrix: ArrayLike) -> NDArray[np.float64]:
     try:
         m = np.asarray(matrix, dtype=np.float64)
     except (TypeError, ValueError) as error:
-        raise UsageError(
-            f"not a performance matrix ({error}); expected shape [T + 1, T], where row 0 is before training"
-        ) from error
+        raise UsageError(f"not a performance matrix ({error}); expected shape [T + 1, T], where row 0 is before training") from error
     if m.ndim != 2 or m.shape[0] != m.shape[1] + 1 or m.shape[1] == 0:
         raise UsageError(f"the performance matrix has shape {m.shape}; expected [T + 1, T], with row 0 before training")
     return m
