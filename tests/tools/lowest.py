@@ -1,6 +1,6 @@
 """Write the lowest versions that the repository's packages admit, as constraints: what ``tox -e lowest`` installs.
 
-Direct requirements are pinned to their lower bounds; what they pull in is left to pip. torch stays at the version of ``constraints.txt``:
+Direct requirements are pinned to their lower bounds. What they pull in is left to pip, except for the clients of S3. torch stays at the version of ``constraints.txt``:
 older ones have no build for every Python that the suite supports, and looser requests fetch other builds.
 
     python tests/tools/lowest.py lowest.txt
@@ -18,6 +18,8 @@ __all__ = ["main", "pins"]
 
 _REQUIREMENT = re.compile(r"(?P<name>[A-Za-z0-9._-]+)(?:\[[^]]*\])?\s*(?:>=|==)\s*(?P<version>[0-9][^,;\s]*)")
 _PINNED = ("torch",)
+#: What s3fs 2025.2 pulls in. Without these pins, pip tries hundreds of releases of botocore, for an hour or more.
+_PULLED_IN = ("aiobotocore==2.19.0", "boto3==1.36.3", "botocore==1.36.3")
 
 
 def pins(root: Path) -> list[str]:
@@ -33,7 +35,7 @@ def pins(root: Path) -> list[str]:
         name, _, version = line.partition("==")
         if name.lower() in _PINNED:
             lowest[name.lower()] = version
-    return [f"{name}=={version}" for name, version in sorted(lowest.items())]
+    return sorted([*(f"{name}=={version}" for name, version in lowest.items()), *_PULLED_IN])
 
 
 def _parts(version: str) -> tuple[int, ...]:

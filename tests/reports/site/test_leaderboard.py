@@ -364,5 +364,7 @@ def test_a_design_made_once_is_that_of_every_column(absent: tuple[int, ...], spl
             continue
         found = designs.of(values)
         assert found.values.tobytes() == expected.values.tobytes()
-        assert dataclasses.replace(found, values=expected.values) == expected
+        # Arrays have no single truth value, and from Python 3.13 on, == of dataclasses compares them even if they are the same object.
+        facts = [{field.name: getattr(one, field.name) for field in dataclasses.fields(one)} for one in (found, expected)]
+        assert facts[0] | {"values": ""} == facts[1] | {"values": ""}
     assert len(designs._places_of) == 1
