@@ -125,7 +125,7 @@ show.matrices(results)
 show_runs.problems(results)
 
 # %% [markdown]
-# ## Hyper-parameters
+# ## Hyperparameters
 
 # %%
 show_runs.configurations(results)

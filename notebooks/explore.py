@@ -24,7 +24,7 @@ store = ""  # folder of records; empty: $CGLSUITE_STORE, else .cglsuite in the c
 # ## A study
 #
 # `overrides` changes settings of the scenario's preset. If a name occurs in only one section, you can use it on its own; otherwise, use a
-# dotted name (`training.lr`, `method.lambda`). `cgl.load_catalogue().methods["ewc"]` lists the hyper-parameters of a method. In JupyterLab
+# dotted name (`training.lr`, `method.lambda`). `cgl.load_catalogue().methods["ewc"]` lists the hyperparameters of a method. In JupyterLab
 # with `cglsuite[jupyter]`, you can select the scenario, methods and seeds below. Elsewhere, the figures are static.
 #
 # Performance is measured as defined by the scenario. The first row of a matrix is the performance before training, and each other row is

@@ -49,7 +49,7 @@ show_leaderboard.leaderboard(results, catalogue)
 # %% [markdown]
 # ## Methods
 #
-# This section describes each method, including its citation, its provider, and the values of its hyper-parameters in these records.
+# This section describes each method, including its citation, its provider, and the values of its hyperparameters in these records.
 
 # %%
 show_leaderboard.method_cards(results, catalogue)

@@ -16,7 +16,7 @@ if importlib.util.find_spec("cglsuite") is None:  # on Colab, after `!git clone 
 # %% tags=["parameters"]
 scenario = "synthetic-csbm/class-il@example-1"  # a name from `cglsuite list scenarios`
 methods = ["bare", "er-gnn", "joint"]  # names, one or several
-overrides = {"dataset.n_nodes": 400, "dataset.n_classes": 6}  # of the preset; a hyper-parameter applies to the methods that declare it
+overrides = {"dataset.n_nodes": 400, "dataset.n_classes": 6}  # of the preset; a hyperparameter applies to the methods that declare it
 seeds = {"order": [0], "init": [0]}  # lists, as in a campaign; repetitions are pooled
 score = "f1"  # score of a node: f1 (of the predicted label set) or average-precision (the measure in AGALE's tables)
 store = ""  # folder of records and checkpoints; empty: $CGLSUITE_STORE, else .cglsuite in the current folder

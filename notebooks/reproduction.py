@@ -79,7 +79,7 @@ show_ledger.judged(ledger)
 # %% [markdown]
 # ## Tuning
 #
-# The best score of n trials increases with n. The table shows how many settings our hyper-parameters were chosen from, next to the number
+# The best score of n trials increases with n. The table shows how many settings our hyperparameters were chosen from, next to the number
 # that the paper reports. If the store contains a search, the table also shows the expected best validation score of n of its trials.
 
 # %%

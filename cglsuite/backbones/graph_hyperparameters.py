@@ -1,4 +1,4 @@
-"""Hyper-parameters shared by the backbones for whole graphs. Importing this module does not import torch."""
+"""Hyperparameters shared by the backbones for whole graphs. Importing this module does not import torch."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ class UnknownNameError(UsageError):
 
 
 class SpecError(UsageError):
-    """A spec, hyper-parameter or switch has a value that its declaration does not allow."""
+    """A spec, hyperparameter or switch has a value that its declaration does not allow."""
 
 
 class NotApplicable(CglsuiteError):

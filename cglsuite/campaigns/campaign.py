@@ -1,4 +1,4 @@
-"""Campaigns: a TOML file that defines a grid of cells, an optional hyper-parameter search, and the reports to render.
+"""Campaigns: a TOML file that defines a grid of cells, an optional hyperparameter search, and the reports to render.
 
 .. code-block:: toml
 
@@ -60,7 +60,7 @@
     title = "All results"        # title of the page and of its link; without it, the notebook's name
     parameters = {}              # cglsuite show notebook campaign_report
 
-Precedence: command line > environment > search > grid > ``[[override]]`` > ``[set]`` > preset. A hyper-parameter of a
+Precedence: command line > environment > search > grid > ``[[override]]`` > ``[set]`` > preset. A hyperparameter of a
 method, backbone or dataset (``method.lambda``) applies to the cells that declare it; a key that no cell declares is an error.
 
 ``seeds.orders`` makes the task or class order an axis. Its value is ``"all-tasks"`` (T! orders of the T tasks), ``"random-tasks:30"``,
@@ -481,7 +481,7 @@ class Override(_Section):
 
 
 class SearchSection(_Section):
-    """The hyper-parameter search that precedes the grid."""
+    """The hyperparameter search that precedes the grid."""
 
     trials: Annotated[int, Field(ge=2, le=1_000_000)] | None = None
     scope: Annotated[str, AfterValidator(_scope)] | None = None

@@ -184,7 +184,7 @@ def replanned(record: Record, catalogue: Catalogue) -> tuple[PlannedCell | None,
             return None, f"cannot be planned now: {preset.reason}"
         defaults = plain(preset.cell.configuration)
         changed = {k: v for k, v in cell["configuration"].items() if k not in defaults or defaults[k] != v}
-        # A record omits hyper-parameters that are implicit and have default values, although its preset may state them.
+        # A record omits hyperparameters that are implicit and have default values, although its preset may state them.
         implicit = plain(omitted_defaults(catalogue, preset.cell))
         changed |= {k: v for k, v in implicit.items() if k in defaults and k not in cell["configuration"]}
         overrides = {k: ",".join(map(str, v)) if isinstance(v, list) else v for k, v in changed.items()}
@@ -197,7 +197,7 @@ def replanned(record: Record, catalogue: Catalogue) -> tuple[PlannedCell | None,
         now = plain(planned.cell.configuration)
         differing = sorted(k for k in {*now, *cell["configuration"]} if now.get(k) != cell["configuration"].get(k))
         return None, "is a different cell now" + (
-            f": {', '.join(differing[:4])}" if differing else ": its switches or hyper-parameters have different names"
+            f": {', '.join(differing[:4])}" if differing else ": its switches or hyperparameters have different names"
         )
     return planned, ""
 

@@ -1,4 +1,4 @@
-"""Layered overrides of switches and hyper-parameters. Precedence: command line > environment > campaign > preset."""
+"""Layered overrides of switches and hyperparameters. Precedence: command line > environment > campaign > preset."""
 
 from __future__ import annotations
 

@@ -162,7 +162,7 @@ class _Planner:
 
     @cached_property
     def _pretraining_hyperparameters(self) -> list[str]:
-        """Return the hyper-parameters of every pre-training scheme that the campaign or an override names."""
+        """Return the hyperparameters of every pre-training scheme that the campaign or an override names."""
         schemes = [*self.campaign.grid.further.get(PRETRAINING_SCHEME, ())]
         layers = [self.overrides.values, self.campaign.values, *(override.values for override in self.campaign.overrides)]
         schemes += [layer[PRETRAINING_SCHEME] for layer in layers if PRETRAINING_SCHEME in layer]
@@ -245,7 +245,7 @@ class _Planner:
                 if not any(g.takes(key) for g in groups) and name in LEVEL_OF:
                     raise SpecError(f"{where}: {key}: this switch is only for {LEVEL_OF[name]} scenarios; remove it")
                 if not any(g.takes(key) for g in groups):
-                    raise UnknownNameError(f"switch or hyper-parameter in {where}:", key, _known_keys(groups))
+                    raise UnknownNameError(f"switch or hyperparameter in {where}:", key, _known_keys(groups))
 
     def _check_orders(self) -> None:
         """Check that nothing except ``seeds.orders`` sets the class order."""

@@ -1,4 +1,4 @@
-"""Hyper-parameter search over lists or ranges. Candidates are scored only on validation data, and there is one choice per scenario, method
+"""Hyperparameter search over lists or ranges. Candidates are scored only on validation data, and there is one choice per scenario, method
 and backbone.
 
 The choice depends only on records. A candidate's score is the mean, over the search's seeds, of its validation performance. With the

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 _NOT_OF_SPLITS = (
     "dataset_hyperparameters",
     "backbone_hyperparameters",
-)  # the first is among the dataset's hyper-parameters, the second part of training
+)  # the first is among the dataset's hyperparameters, the second part of training
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,7 +68,7 @@ def export_scenario(
     """Build a scenario's stream and write its splits to ``<name>.npz`` and ``<name>.json`` (read by :mod:`cglsuite.streams.exported`).
 
     Args:
-        overrides: values for the scenario's switches and its dataset's hyper-parameters, by dotted or bare key.
+        overrides: values for the scenario's switches and its dataset's hyperparameters, by dotted or bare key.
         seeds: only order and split matter.
         force: replace files of the same name that differ.
 

@@ -77,7 +77,7 @@ class PlannedCell:
     """A request together with the cell that it resolves to, or the reason why it cannot be run.
 
     ``ready``: ``cell`` and ``key`` are set. ``n/a``: the combination is impossible, and ``reason`` explains why. ``waiting``: the search
-    that chooses its hyper-parameters has not finished.
+    that chooses its hyperparameters has not finished.
     """
 
     request: CellRequest

@@ -1,4 +1,4 @@
-"""The specification of a cell: a scenario, a method and a backbone, with all switches and hyper-parameters resolved and all seeds set."""
+"""The specification of a cell: a scenario, a method and a backbone, with all switches and hyperparameters resolved and all seeds set."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class CellSpec:
 
     @property
     def configuration(self) -> dict[str, Any]:
-        """Return the value of every switch and hyper-parameter by dotted key. Implicit ones are included only if they differ from their
+        """Return the value of every switch and hyperparameter by dotted key. Implicit ones are included only if they differ from their
         defaults.
         """
         scenario = {k: v for k, v in switches(self.scenario).items() if k not in ("dataset_hyperparameters", "backbone_hyperparameters")}
@@ -92,12 +92,12 @@ class CellSpec:
 
     @property
     def weighted(self) -> bool:
-        """Return whether message graphs use the data's edge weights (the hyper-parameter ``edge_weight`` of a built-in backbone)."""
+        """Return whether message graphs use the data's edge weights (the hyperparameter ``edge_weight`` of a built-in backbone)."""
         return self.backbone in _WEIGHTED and bool(self.backbone_hyperparameters.get("edge_weight"))
 
     @property
     def backbone_arguments(self) -> dict[str, Value]:
-        """Return the hyper-parameters that the backbone's factory receives. ``edge_weight`` is not one of them, since it is for the message
+        """Return the hyperparameters that the backbone's factory receives. ``edge_weight`` is not one of them, since it is for the message
         graphs.
         """
         return {n: v for n, v in self.backbone_hyperparameters.items() if n != "edge_weight" or self.backbone not in _WEIGHTED}
@@ -252,7 +252,7 @@ class ResolvedScenario:
 
 def resolve_scenario(catalogue: Catalogue, scenario: str, overrides: Mapping[str, Any] | None = None) -> ResolvedScenario:
     """Resolve a scenario from the name of its preset and from overrides, by dotted or bare key, of its switches and its dataset's
-    hyper-parameters.
+    hyperparameters.
 
     Raises:
         UnknownNameError: a name is not in the catalogue, or a key is not declared by the scenario or its dataset.
@@ -300,7 +300,7 @@ def _by_section(values: Mapping[str, Any], declared: Mapping[str, list[str]]) ->
             section, name = (owners[0] if owners else ""), key
         if section not in out or name not in declared[section]:
             raise UnknownNameError(
-                "switch or hyper-parameter", key, everything + [e.partition(".")[2] for e in everything] if not dot else everything
+                "switch or hyperparameter", key, everything + [e.partition(".")[2] for e in everything] if not dot else everything
             )
         out[section][name] = value
     return out
@@ -317,7 +317,7 @@ def _declared_of_stream(catalogue: Catalogue, preset: ScenarioSpec, values: Mapp
 def _with_schedule(catalogue: Catalogue, preset: ScenarioSpec, stream: Mapping[str, Any], schedule: Mapping[str, Any]) -> ScenarioSpec:
     """Return the preset with its stream's overrides and resolved schedule; a stream of tasks is unchanged.
 
-    Hyper-parameters that a preset sets for its schedule apply only to that schedule.
+    Hyperparameters that a preset sets for its schedule apply only to that schedule.
     """
     if preset.task_free is None:
         return preset
@@ -429,7 +429,7 @@ def _name_of(
 
 
 def omitted_defaults(catalogue: Catalogue, cell: CellSpec) -> dict[str, Any]:
-    """Return the implicit switches and hyper-parameters that a configuration omits, with their defaults, by dotted key."""
+    """Return the implicit switches and hyperparameters that a configuration omits, with their defaults, by dotted key."""
     declared: dict[str, tuple[Hyperparameter, ...]] = {
         "dataset": catalogue.dataset(cell.scenario.dataset).hyperparameters,
         "backbone": catalogue.backbone(cell.backbone).hyperparameters,
@@ -441,7 +441,7 @@ def omitted_defaults(catalogue: Catalogue, cell: CellSpec) -> dict[str, Any]:
 
 
 def default_configuration(catalogue: Catalogue, preset: ScenarioSpec, backbone: str | None = None) -> dict[str, Any]:
-    """Return the value of every switch and hyper-parameter of a preset, by dotted key, without overrides or methods.
+    """Return the value of every switch and hyperparameter of a preset, by dotted key, without overrides or methods.
 
     Args:
         backbone: a backbone other than the preset's, which starts from its own defaults.
@@ -463,7 +463,7 @@ def _dataset_defaults(catalogue: Catalogue, preset: ScenarioSpec) -> dict[str, A
     return {f"dataset.{name}": value for name, value in values.items()}
 
 
-# Compare two scenario presets field by field: every switch and hyper-parameter in which they differ, and the effect. Does not import torch.
+# Compare two scenario presets field by field: every switch and hyperparameter in which they differ, and the effect. Does not import torch.
 
 
 class _Absent:
@@ -512,7 +512,7 @@ class Difference:
 def preset_differences(catalogue: Catalogue, a: str, b: str) -> list[Difference]:
     """Return the fields in which presets ``a`` and ``b`` differ, among their switches, training, backbone, dataset and defaults per method.
 
-    A method's hyper-parameter is omitted if both presets set it in the same way for all methods.
+    A method's hyperparameter is omitted if both presets set it in the same way for all methods.
 
     Raises:
         UnknownNameError: a preset, or a component of it, is not in the catalogue; the message suggests the nearest ones.
@@ -555,7 +555,7 @@ class _Side:
         return {key: h.default for key, h in declared.items()} | dict(self.spec.method_defaults.get(method, {}))
 
     def hyperparameters(self, method: str) -> tuple[Hyperparameter, ...]:
-        """Return the hyper-parameters of a method. There are none if it is not installed, because presets may mention such methods."""
+        """Return the hyperparameters of a method. There are none if it is not installed, because presets may mention such methods."""
         return self.catalogue.method(method).hyperparameters if method in self.catalogue.names("method") else ()
 
 

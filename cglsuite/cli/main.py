@@ -184,7 +184,7 @@ Train one cell of a benchmark on bundled data:
 Look around:
   cglsuite list                    what is installed, with counts
   cglsuite list methods            entries of one kind: methods, scenarios, datasets, backbones, metrics, ...
-  cglsuite show ewc                one entry, with all its hyper-parameters or switches
+  cglsuite show ewc                one entry, with all its hyperparameters or switches
 
 Use your own data and method, each in one file:
   cglsuite show dataset photo --data photo.npz

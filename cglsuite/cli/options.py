@@ -105,7 +105,7 @@ init_seed_option = _seed_option("init", "Seed of the initial weights and of all 
 
 def set_option(command: _Command) -> _Command:
     """Decorator: add the repeatable option ``--set KEY=VALUE``."""
-    text = "Override a switch or hyper-parameter (training.epochs=50); repeatable. Overrides $CGLSUITE_SET (key=value;key=value)."
+    text = "Override a switch or hyperparameter (training.epochs=50); repeatable. Overrides $CGLSUITE_SET (key=value;key=value)."
     return click.option("--set", "assignments", metavar="KEY=VALUE", multiple=True, help=text)(command)
 
 

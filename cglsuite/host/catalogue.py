@@ -3,7 +3,7 @@
 It also derives scenarios that no plugin defines: any protocol on any data set with a matching level and fields, such as
 ``photo/class-il@cglb-1``. The parent is the preset of the same setting and protocol that differs least from the other presets of that
 protocol, so that exceptions for one data set are not taken for the protocol's rule. Values specific to the parent's data set are not
-inherited: searched hyper-parameters, memory budgets, listed class orders, time bins, and official splits that the data set lacks.
+inherited: searched hyperparameters, memory budgets, listed class orders, time bins, and official splits that the data set lacks.
 """
 
 from __future__ import annotations
@@ -672,7 +672,7 @@ def _shared_defaults(presets: Sequence[ScenarioSpec], parent: ScenarioSpec) -> t
     """Return the parent's defaults per method that belong to its protocol, and a description of those specific to its data set.
 
     A value belongs to the protocol if presets on several data sets share it. Numbers in a protocol with only one data set, and
-    hyper-parameters that the protocol searches, are specific to the data set.
+    hyperparameters that the protocol searches, are specific to the data set.
     """
     several = len({p.dataset for p in presets}) > 1
     shared: dict[str, dict[str, Value]] = {}

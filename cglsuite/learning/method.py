@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class Hyperparameters(Mapping[str, Any]):
-    """Resolved hyper-parameters, accessible as attributes or by key (``hyperparameters["lambda"]``)."""
+    """Resolved hyperparameters, accessible as attributes or by key (``hyperparameters["lambda"]``)."""
 
     def __init__(self, values: Mapping[str, Any]) -> None:
         self._values = dict(values)
@@ -35,7 +35,7 @@ class Hyperparameters(Mapping[str, Any]):
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_") or name not in self._values:
-            raise AttributeError(f"no hyper-parameter {name!r}; declared: {', '.join(self._values) or 'none'}")
+            raise AttributeError(f"no hyperparameter {name!r}; declared: {', '.join(self._values) or 'none'}")
         return self._values[name]
 
     def __iter__(self) -> Iterator[str]:
@@ -51,7 +51,7 @@ class MethodContext:
 
     Args:
         problem: the adapter of the problem level.
-        hyperparameters: the method's resolved hyper-parameters.
+        hyperparameters: the method's resolved hyperparameters.
         build_model: creates a newly initialised model (inside the runner's random scope).
         memory: the metered replay buffer, the only place where a method may store items for replay.
         n_tasks: T, the number of tasks in the stream.

@@ -47,7 +47,7 @@ class Runner(ABC, Generic[S]):
         stream: the stream, which only the runner can access.
         make_method: creates the method from its context.
         build_model: creates a model with random weights. Called within the runner's random scopes.
-        hyperparameters: the method's resolved hyper-parameters.
+        hyperparameters: the method's resolved hyperparameters.
         training: the resolved training protocol.
         init_seed: the seed of all the method's randomness.
         identity: identifies everything that determines the result, except the stream's content. It is part of every prefix key.
@@ -76,7 +76,7 @@ class Runner(ABC, Generic[S]):
         self.prefixes = self._prefix_keys()
         """The key of each stage's state."""
         self.draw_names = self._draw_names()
-        """The name of each stage's random draws. It depends only on the stream's content, not on code or hyper-parameters."""
+        """The name of each stage's random draws. It depends only on the stream's content, not on code or hyperparameters."""
         self._draws = Draws(init_seed, self._first_draws())
         sizes = list[Size]()
         """The sizes of the models as built. Parameters that a method adds later count as the method's."""

@@ -104,7 +104,7 @@ class TaskFreeRunner(Runner[TaskFreeStream]):
         hyperparameters = self.method.hyperparameters
         if "offline_epochs" not in hyperparameters:
             raise NotApplicable(
-                f"{type(self.method).__name__} trains offline on all data, so it must declare the hyper-parameter offline_epochs"
+                f"{type(self.method).__name__} trains offline on all data, so it must declare the hyperparameter offline_epochs"
             )
         batch = self.stream.everything()
         self.problem.current = batch.allowed

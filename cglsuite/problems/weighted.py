@@ -1,4 +1,4 @@
-"""Message graphs with edge weights, for the backbone hyper-parameter ``edge_weight``. Cells without it never import this module."""
+"""Message graphs with edge weights, for the backbone hyperparameter ``edge_weight``. Cells without it never import this module."""
 
 from __future__ import annotations
 

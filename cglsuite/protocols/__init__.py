@@ -1,6 +1,6 @@
 """Published protocols that are shared by several distributions, with one package per paper. Importing them does not import torch.
 
-A package contains the paper's citation, training protocol, hyper-parameters, networks and split files, and for each problem level a
+A package contains the paper's citation, training protocol, hyperparameters, networks and split files, and for each problem level a
 function that builds a preset for any dataset. A protocol used by only one distribution is part of that distribution (AGALE in
 cglsuite-node, DRIFT and skeletons in distributions of their own).
 

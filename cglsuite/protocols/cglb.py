@@ -111,7 +111,7 @@ GRAPH_BACKBONE: tuple[tuple[str, Value], ...] = (
     ("residual", True),
     ("width", 64),
 )
-"""CGLB's network at graph level, as hyper-parameters of the backbone ``graph-gcn``."""
+"""CGLB's network at graph level, as hyperparameters of the backbone ``graph-gcn``."""
 
 
 _GRAPH_NAMES = {1: "cglb-1", 2: "cglb-2"}
@@ -166,7 +166,7 @@ VERSIONS = (1, 2)
 
 
 def method_defaults() -> dict[str, dict[str, Value]]:
-    """Return the hyper-parameters that the published code sets for each method."""
+    """Return the hyperparameters that the published code sets for each method."""
     return {
         "ewc": {"method.fisher": "batch"},
         "mas": {"method.importance": "batch-squared"},

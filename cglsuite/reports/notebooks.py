@@ -235,7 +235,7 @@ class NodeAnalysis(Parameters):
     )
     overrides: Table = Field(
         {"dataset.n_nodes": 400, "dataset.n_classes": 6},
-        description="of the preset; a hyper-parameter applies to the methods that declare it",
+        description="of the preset; a hyperparameter applies to the methods that declare it",
     )
     seeds: Annotated[dict[Literal["order", "split", "init"], SeedNumbers], BeforeValidator(as_structure)] = Field(
         {"order": [0], "init": [0]}, description="lists, as in a campaign; repetitions are pooled"

@@ -10,7 +10,7 @@ from cglsuite.base.errors import SpecError, UnknownNameError
 from cglsuite.base.inputs import quoted, real_number, text_value, truth_value, whole_number
 
 Value = bool | int | float | str | None
-"""The value of a switch or hyper-parameter, as written in TOML or on the command line."""
+"""The value of a switch or hyperparameter, as written in TOML or on the command line."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,7 +78,7 @@ def resolve_hyperparameters(declared: tuple[Hyperparameter, ...], given: Mapping
     by_name = {h.name: h for h in declared}
     for name in given:
         if name not in by_name:
-            raise UnknownNameError(f"hyper-parameter of {where}", name, by_name)
+            raise UnknownNameError(f"hyperparameter of {where}", name, by_name)
     values = {n: (h.parse(given[n], where) if n in given else h.default) for n, h in sorted(by_name.items())}
     return {n: value for n, value in values.items() if not (by_name[n].implicit and value == by_name[n].default)}
 

@@ -99,7 +99,7 @@ PRETRAINING_HYPERPARAMETERS = (
         doc="number of pre-training epochs, as a fraction of the protocol's epochs per task",
     ),
 )
-"""The hyper-parameters that all pre-training schemes share; those of one scheme follow them."""
+"""The hyperparameters that all pre-training schemes share; those of one scheme follow them."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -246,7 +246,7 @@ class PretrainingSpec(PluginSpec):
         for own in self.hyperparameters:
             if own.name in taken:
                 raise SpecError(
-                    f"pretraining {self.name!r}: the hyper-parameter name {own.name!r} is already used by one that all schemes share; "
+                    f"pretraining {self.name!r}: the hyperparameter name {own.name!r} is already used by one that all schemes share; "
                     f"expected a name other than {', '.join(sorted(taken))}"
                 )
 
@@ -495,7 +495,7 @@ CORE_COMMANDS: tuple[CommandSpec, ...] = tuple(
         ("results", "results:results", "Write stored results as CSV, JSON or Parquet."),
         ("run", "cells:run", "Run the missing cells of a campaign, then render its reports."),
         ("scenarios", "catalogue:scenarios", "Compare scenario presets, and audit their queries."),
-        ("show", "catalogue:show", "Show one dataset, scenario, method, ... with all its hyper-parameters or switches."),
+        ("show", "catalogue:show", "Show one dataset, scenario, method, ... with all its hyperparameters or switches."),
         ("site", "report:site", "Write the leaderboards of a results folder as static pages, ready to host."),
         ("status", "results:status", "Count a campaign's finished, missing and failed cells."),
         ("store", "store:store", "Show the contents of a store, and prune files that are no longer needed."),

@@ -134,7 +134,7 @@ class ScenarioSpec(PluginSpec):
         effect="items are nodes, edges or whole graphs; each is a different problem, so values are not comparable",
     )
     builder: str = "cglsuite.streams.build:build_task_stream"
-    dataset_hyperparameters: tuple[tuple[str, Value], ...] = Switch((), "hyper-parameters of the dataset that differ from its defaults")
+    dataset_hyperparameters: tuple[tuple[str, Value], ...] = Switch((), "hyperparameters of the dataset that differ from its defaults")
     labels: str = Switch(
         "single",
         "single = one class per item; multi = any number of labels per item (link or no link: one label); real = real numbers; open = one "
@@ -378,7 +378,7 @@ class ScenarioSpec(PluginSpec):
     )
     training: TrainingSpec = TrainingSpec()  # noqa: RUF009 - frozen
     task_free: TaskFreeSpec | None = None
-    backbone_hyperparameters: tuple[tuple[str, Value], ...] = Switch((), "hyper-parameters of the backbone that differ from its defaults")
+    backbone_hyperparameters: tuple[tuple[str, Value], ...] = Switch((), "hyperparameters of the backbone that differ from its defaults")
     method_defaults: Mapping[str, Mapping[str, Value]] = field(default_factory=dict, hash=False, compare=False)
     note: str = ""
     derived_from: str = ""

@@ -36,7 +36,7 @@ def build_task_free_stream(spec: ScenarioSpec, data: NodeData | GraphData, seeds
     on (data, spec, ``seeds.order``, ``seeds.split``).
 
     Raises:
-        SpecError: if there is no schedule, a hyper-parameter is out of range, a batch is larger than a latent task, or a switch does not
+        SpecError: if there is no schedule, a hyperparameter is out of range, a batch is larger than a latent task, or a switch does not
             support the data.
         DataError: if a class is too small to split, or a latent task has no training or test items.
     """

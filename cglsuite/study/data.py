@@ -197,7 +197,7 @@ def load_dataset(name: str, **hyperparameters: Any) -> NodeData | LinkData | Gra
     """Load a data set by name (see ``cglsuite list datasets``).
 
     Args:
-        hyperparameters: the data set's hyper-parameters, such as ``n_nodes=400``.
+        hyperparameters: the data set's hyperparameters, such as ``n_nodes=400``.
 
     Raises:
         UnknownNameError: no plugin provides the data set. DataError: its files are missing or damaged.
@@ -226,7 +226,7 @@ def build_stream(
         scenario: a preset such as ``"cora/class-il@cglb-1"``; if you pass ``data``, the part after the slash is enough.
         data: your own data (see :func:`cglsuite.run`).
         order: seed of the class or task order. split: seed of the split.
-        overrides: switches and data-set hyper-parameters by dotted name.
+        overrides: switches and data-set hyperparameters by dotted name.
         name: the name of ``data``. data_options: how to read what ``data`` does not specify (see :func:`cglsuite.run`).
 
     Raises:

@@ -77,7 +77,7 @@ def spec_facts(spec: Any) -> Iterator[tuple[str, Any]]:
 
 def declared(spec: Any) -> Iterator[tuple[str, tuple[Any, ...]]]:
     """Yield a (title, settings) pair for everything in a spec that can be configured."""
-    for attribute, title in (("hyperparameters", "hyper-parameters"), ("options", "options")):
+    for attribute, title in (("hyperparameters", "hyperparameters"), ("options", "options")):
         if hyperparameters := getattr(spec, attribute, ()):
             yield title, hyperparameters
 

@@ -112,7 +112,7 @@ def requirements(spec: Any) -> str:
 
 
 def chosen_by_presets(catalogue: Catalogue, method: str, here: str) -> Page:
-    """The hyper-parameters that presets choose for a method; nothing where none does."""
+    """The hyperparameters that presets choose for a method; nothing where none does."""
     chosen: dict[str, list[str]] = {}
     for entry in _entries(catalogue, "scenario"):
         if method in entry.spec.method_defaults:
@@ -139,7 +139,7 @@ def dataset_page(catalogue: Catalogue, entry: Entry) -> Page:
         ],
     )
     if own := declared("dataset", spec.hyperparameters):
-        yield from ("## Hyper-parameters of the dataset", "", "Set with `--set dataset.NAME=VALUE`.", "", own)
+        yield from ("## Hyperparameters of the dataset", "", "Set with `--set dataset.NAME=VALUE`.", "", own)
     scenarios = _scenarios_by_dataset(catalogue).get(entry.name, [])
     if scenarios:
         yield from _scenario_section(scenarios)
@@ -160,7 +160,7 @@ def _scenario_section(scenarios: list[Entry]) -> Page:
         rows = [(code(key), *(value(s[key]) if key in s else "–" for s in configurations)) for key in differs]
         yield table(("setting", *(code(name) for name in short.values())), rows)
     elif len(specs) > 1:
-        yield "They differ in the hyper-parameters that they choose per method only.\n"
+        yield "They differ in the hyperparameters that they choose per method only.\n"
     same = [(code(key), value(configurations[0][key])) for key in keys if key not in differs]
     if len(specs) > 1:
         yield from ("### What they have in common", "")
@@ -171,7 +171,7 @@ def _scenario_section(scenarios: list[Entry]) -> Page:
         for method, given in sorted(s.method_defaults.items())
     ]
     if chosen:
-        yield from ("### What they choose per method", "", table(("preset", "method", "hyper-parameters"), chosen))
+        yield from ("### What they choose per method", "", table(("preset", "method", "hyperparameters"), chosen))
 
 
 def kind_page(catalogue: Catalogue, kind: str) -> Page:
@@ -220,7 +220,7 @@ def _settled(spec: Any) -> dict[str, Any]:
 
 
 def declared(prefix: str, declared: Iterable[Hyperparameter]) -> str:
-    """A table of hyper-parameters; empty where there are none."""
+    """A table of hyperparameters; empty where there are none."""
     rows = [(code(f"{prefix}.{h.name}"), value(h.default), text(allowed(h)), text(h.doc), text(h.effect) or "–") for h in declared]
     return table(("setting", "default", "allowed", "meaning", "what changing it does"), rows)
 

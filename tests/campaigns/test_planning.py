@@ -130,7 +130,7 @@ set = { "training.lr" = 0.003 }
 
 
 def test_a_methods_setting_goes_to_the_cells_that_declare_it() -> None:
-    """One table of settings serves methods with unlike hyper-parameters."""
+    """One table of settings serves methods with unlike hyperparameters."""
     cells = plan('[set]\n"method.lambda" = 5.0\nbackbone.width = 4')
     assert [c.request.overrides.get("method.lambda") for c in cells] == [None, 5.0, None, 5.0]
     assert {c.request.overrides["backbone.width"] for c in cells} == {4}

@@ -113,4 +113,4 @@ def test_every_switch_says_what_changing_it_does(owner: Any) -> None:
 
 
 def test_where_no_effect_is_known_the_meaning_stands_in() -> None:
-    assert effect_of(ScenarioSpec, "dataset_hyperparameters", (), ()) == "hyper-parameters of the dataset that differ from its defaults"
+    assert effect_of(ScenarioSpec, "dataset_hyperparameters", (), ()) == "hyperparameters of the dataset that differ from its defaults"

@@ -132,18 +132,18 @@ def test_an_ambiguous_bare_key_names_the_choices(catalogue: Catalogue) -> None:
 @pytest.mark.parametrize(
     ("overrides", "message"),
     [
-        ({"training.epoch": 3}, r"unknown switch or hyper-parameter 'training\.epoch'\. Did you mean 'training\.epochs'"),
-        ({"epoch": 3}, r"unknown switch or hyper-parameter 'epoch'\. Did you mean 'epochs'"),
-        ({"method.lamda": 3}, r"unknown switch or hyper-parameter 'method\.lamda'\. Did you mean 'method\.lambda'"),
+        ({"training.epoch": 3}, r"unknown switch or hyperparameter 'training\.epoch'\. Did you mean 'training\.epochs'"),
+        ({"epoch": 3}, r"unknown switch or hyperparameter 'epoch'\. Did you mean 'epochs'"),
+        ({"method.lamda": 3}, r"unknown switch or hyperparameter 'method\.lamda'\. Did you mean 'method\.lambda'"),
         ({"scenario.edge_polizy": "none"}, r"Did you mean 'scenario\.edge_policy'"),
-        ({"backbone.heads": 3}, r"unknown switch or hyper-parameter 'backbone\.heads'"),  # of GAT, not of GCN
+        ({"backbone.heads": 3}, r"unknown switch or hyperparameter 'backbone\.heads'"),  # of GAT, not of GCN
         ({"trainning.lr": 3}, r"Did you mean 'training\.lr'"),
-        ({"scenario.dataset": "cora"}, r"unknown switch or hyper-parameter 'scenario\.dataset'"),
-        ({"scenario.setting": "task-il"}, r"unknown switch or hyper-parameter 'scenario\.setting'"),
-        ({"scenario.searched": "x"}, r"unknown switch or hyper-parameter 'scenario\.searched'"),
-        ({"": 1}, "unknown switch or hyper-parameter ''"),
-        ({".": 1}, r"unknown switch or hyper-parameter '\.'"),
-        ({"method.": 1}, r"unknown switch or hyper-parameter 'method\.'"),
+        ({"scenario.dataset": "cora"}, r"unknown switch or hyperparameter 'scenario\.dataset'"),
+        ({"scenario.setting": "task-il"}, r"unknown switch or hyperparameter 'scenario\.setting'"),
+        ({"scenario.searched": "x"}, r"unknown switch or hyperparameter 'scenario\.searched'"),
+        ({"": 1}, "unknown switch or hyperparameter ''"),
+        ({".": 1}, r"unknown switch or hyperparameter '\.'"),
+        ({"method.": 1}, r"unknown switch or hyperparameter 'method\.'"),
     ],
 )
 def test_unknown_keys_suggest_the_nearest(catalogue: Catalogue, overrides: dict[str, Any], message: str) -> None:
@@ -459,14 +459,14 @@ def test_a_cell_is_a_value(catalogue: Catalogue) -> None:
         made.threads = 3  # type: ignore[misc]
 
 
-# --- implicit hyper-parameters ------------------------------------------------------------------------------------------------------
+# --- implicit hyperparameters ------------------------------------------------------------------------------------------------------
 
 
 SECOND = "synthetic-csbm/task-il@cglb-2"
 
 
 def test_the_default_of_an_implicit_hyper_parameter_is_left_out(catalogue: Catalogue) -> None:
-    """Cells from before the hyper-parameter keep their configuration, however its default is asked for."""
+    """Cells from before the hyperparameter keep their configuration, however its default is asked for."""
     plain = cell(catalogue, scenario=CGLB)
     assert "backbone.init" not in plain.configuration
     assert "init" not in plain.backbone_hyperparameters

@@ -89,7 +89,7 @@ def test_columns_of_the_lists() -> None:
 def test_what_can_be_set_is_on_the_card() -> None:
     strength = Hyperparameter(name="lambda", default=1.0, doc="how strong", minimum=0.0)
     spec = MethodSpec(name="m", summary="what it does", factory="json:loads", hyperparameters=(strength,))
-    assert [(title, [h.name for h in found]) for title, found in declared(spec)] == [("hyper-parameters", ["lambda"])]
+    assert [(title, [h.name for h in found]) for title, found in declared(spec)] == [("hyperparameters", ["lambda"])]
     assert list(declared(BackboneSpec(name="b", summary="s", factory="json:loads"))) == []
     card = spec_card(spec, [("provider", "toy 1.0")])
     assert card.index("provider") < card.index("factory") < card.index("how strong")

@@ -1,4 +1,4 @@
-"""The page on hyper-parameter search: a study of one's own drives the suite, and prunes by validation performance of the tasks seen so far.
+"""The page on hyperparameter search: a study of one's own drives the suite, and prunes by validation performance of the tasks seen so far.
 
 With Optuna where it is installed, else with a stand-in of the same interface.
 """
@@ -19,7 +19,7 @@ from doc_blocks import ROOT, blocks
 from cglsuite.cells import resolve_cell
 
 pytestmark = pytest.mark.plugins
-PAGE = ROOT / "docs" / "how-to" / "search-hyper-parameters.md"
+PAGE = ROOT / "docs" / "how-to" / "search-hyperparameters.md"
 
 
 @pytest.fixture

@@ -44,7 +44,7 @@ def test_an_entry_shows_what_the_command_line_shows(site: Site) -> None:
         assert message in shown
     printed = site.run("show", "method", "zeta").stdout
     for message in shown.splitlines():
-        assert message in printed or message in {"setting", "type", "default", "allowed", "meaning", "hyper-parameters"}
+        assert message in printed or message in {"setting", "type", "default", "allowed", "meaning", "hyperparameters"}
     scenario = Shape(catalogue.scenarios["tiny/task-il@test-1"]._repr_html_()).text
     assert "scenario.edge_policy" in scenario
     assert "training.epochs" in scenario

@@ -19,7 +19,7 @@ def test_settings_by_attribute_and_key() -> None:
     assert hyperparameters.sampler == "cm"
     assert dict(hyperparameters) == {"lambda": 0.5, "sampler": "cm"}
     assert len(hyperparameters) == 2
-    with pytest.raises(AttributeError, match="no hyper-parameter 'budget'; declared: lambda, sampler"):
+    with pytest.raises(AttributeError, match="no hyperparameter 'budget'; declared: lambda, sampler"):
         _ = hyperparameters.budget
     with pytest.raises(AttributeError, match="declared: none"):
         _ = Hyperparameters({}).x

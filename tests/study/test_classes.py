@@ -55,7 +55,7 @@ class Declared(cgl.Method):
 
 
 def test_the_spec_of_a_class() -> None:
-    """Named after it, described by its first line, for every level and setting; its defaults are its hyper-parameters."""
+    """Named after it, described by its first line, for every level and setting; its defaults are its hyperparameters."""
     assert spec_of(MyHTTPMethod2_x, "a:b") == MethodSpec(
         name="my-httpmethod2-x",
         summary="Does nothing new.",

@@ -108,7 +108,7 @@ def _overrides() -> Iterator[Bad]:
         "a.b.c",
         "training.lr.x",
     ):
-        yield Bad(name=f"key {key}", words=(*CELL, "--set", f"{key}=1"), says="unknown switch or hyper-parameter")
+        yield Bad(name=f"key {key}", words=(*CELL, "--set", f"{key}=1"), says="unknown switch or hyperparameter")
     for pair in ("epochs", "=1", "", " ", "==", "\x1b[2J"):
         yield Bad(name=f"--set {pair!r}", words=(*CELL, "--set", pair), says="expected key=value|empty")
     for one, other in (

@@ -164,7 +164,7 @@ def resolve_cell(
         if not dot:
             section, name = next((s for s in values if key in values[s]), ""), key
         if name not in values.get(section, {}):
-            raise UnknownNameError("switch or hyper-parameter", key, [f"{s}.{n}" for s in values for n in values[s]])
+            raise UnknownNameError("switch or hyperparameter", key, [f"{s}.{n}" for s in values for n in values[s]])
         try:
             values[section][name] = type(values[section][name])(value)
         except ValueError:

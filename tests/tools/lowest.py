@@ -1,7 +1,7 @@
 """Write the lowest versions that the repository's packages admit, as constraints: what ``tox -e lowest`` installs.
 
-Direct requirements are pinned to their lower bounds. What they pull in is left to pip, except for the clients of S3. torch stays at the version of ``constraints.txt``:
-older ones have no build for every Python that the suite supports, and looser requests fetch other builds.
+Direct requirements are pinned to their lower bounds. What they pull in is left to pip, except for the clients of S3. torch stays at
+the version of ``constraints.txt``: older ones have no build for every supported Python, and looser requests fetch other builds.
 
     python tests/tools/lowest.py lowest.txt
 """

@@ -84,7 +84,7 @@ RAISED: dict[str, BaseException] = {
 
 
 class SaysOfItself(Method):
-    """Counts or raises what the hyper-parameter names."""
+    """Counts or raises what the hyperparameter names."""
 
     def after_task(self, view: TaskView) -> None:
         """Fail, perhaps."""

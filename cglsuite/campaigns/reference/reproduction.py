@@ -483,7 +483,7 @@ def data_presence(
     Args:
         catalogue: the catalogue with the data set.
         dataset: the data set's name.
-        hyperparameters: the data set's hyper-parameters; default: its defaults.
+        hyperparameters: the data set's hyperparameters; default: its defaults.
         root: the data root; default: the environment's.
         fetch: download and verify missing files that have a public source. A failed download is reported as the reason, on several lines.
 
@@ -522,7 +522,7 @@ def absent_data(
     """Explain in one sentence why the files of a data set are unavailable here. Returns an empty string if no reason is known.
 
     Args:
-        hyperparameters: the data set's hyper-parameters. root: the data root; default: the environment's.
+        hyperparameters: the data set's hyperparameters. root: the data root; default: the environment's.
         fetch: download missing files that have a public source. A failed download is reported as the reason.
     """
     known = data_presence(catalogue, dataset, hyperparameters, root=root, fetch=fetch)

@@ -246,7 +246,7 @@ class Paper:
         own_orders: whether the protocol's seeds give the same orders as those behind the printed means.
         spread: what the printed standard deviation is over, as far as the paper says. ddof: its code divides by the number of runs minus
             this; ``None`` if unknown.
-        trials: the number of settings among which a method's hyper-parameters were chosen, as far as the paper says.
+        trials: the number of settings among which a method's hyperparameters were chosen, as far as the paper says.
         backbone: the tables' name for the default backbone of the protocol's presets.
     """
 

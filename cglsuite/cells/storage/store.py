@@ -863,7 +863,7 @@ class Store(Records):
     # Searches
 
     def put_search(self, digest: str, outcome: Mapping[str, Any]) -> Path:
-        """Store the outcome of a hyper-parameter search atomically, and return its path."""
+        """Store the outcome of a hyperparameter search atomically, and return its path."""
         path = self._file("searches", digest, ".json")
         if os.path.lexists(path) and (why := in_the_way(path, write=False)):
             raise UnreadableRecordError(f"{path} cannot be read and will not be replaced: {why}")

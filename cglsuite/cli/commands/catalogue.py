@@ -124,7 +124,7 @@ def list_names(session: Session, kind: str | None, as_json: bool) -> None:
 def show(ctx: click.Context, session: Session, kind_and_name: tuple[str, ...], as_json: bool, store_path: Path | None) -> None:
     """Show one dataset, scenario, backbone, method, metric, schedule, notebook, executor or command.
 
-    Prints the switches or hyper-parameters with their meaning, the provider, the citation and the licence. Without KIND, the name is looked
+    Prints the switches or hyperparameters with their meaning, the provider, the citation and the licence. Without KIND, the name is looked
     up in all kinds. `cglsuite show code KEY` prints the user code that produced a record in --store. With two keys, it prints the diff
     between them.
     """
@@ -245,13 +245,13 @@ def _hyperparameter_table(prefix: str, hyperparameters: Sequence[Hyperparameter]
 
 
 def _scenario(spec: ScenarioSpec) -> Iterable[str]:
-    """List every switch of the protocol and of training with its value and meaning, and the hyper-parameters set per method."""
+    """List every switch of the protocol and of training with its value and meaning, and the hyperparameters set per method."""
     for title, prefix, part in (("protocol", "scenario", spec), ("training", "training", spec.training)):
         described = descriptions(("SWITCH", "VALUE", "MEANING"), switch_rows(part, prefix))
         yield from ("", heading(f"{title} (--set {prefix}.NAME=VALUE)"), described)
     if spec.method_defaults:
         rows = [(m, k, shown_value(v)) for m, overrides in sorted(spec.method_defaults.items()) for k, v in sorted(overrides.items())]
-        yield from ("", heading("hyper-parameters of this preset per method"), table(("METHOD", "KEY", "VALUE"), rows, indent="  "))
+        yield from ("", heading("hyperparameters of this preset per method"), table(("METHOD", "KEY", "VALUE"), rows, indent="  "))
 
 
 _EFFECT, _LONG = "EFFECT OF THE DIFFERENCE", 24
@@ -260,7 +260,7 @@ _TITLES = {
     "training": "training (--set training.NAME=VALUE)",
     "backbone": "backbone (--set backbone.NAME=VALUE)",
     "dataset": "dataset (--set dataset.NAME=VALUE)",
-    "method_defaults": "hyper-parameters per method, where they differ from the above",
+    "method_defaults": "hyperparameters per method, where they differ from the above",
 }
 
 
@@ -278,8 +278,8 @@ def scenarios() -> None:
 def diff(session: Session, a: str, b: str, as_json: bool) -> None:
     """Print the fields in which the presets A and B differ, with both values and the effect of the difference.
 
-    Compares the switches of the protocol, the training, the hyper-parameters of the backbone and the dataset (including defaults), and the
-    hyper-parameters set for each method. Presets with different datasets can be compared too. A dash means that a preset does not have the
+    Compares the switches of the protocol, the training, the hyperparameters of the backbone and the dataset (including defaults), and the
+    hyperparameters set for each method. Presets with different datasets can be compared too. A dash means that a preset does not have the
     key.
     """
     from cglsuite.cells.spec import preset_differences

@@ -95,7 +95,7 @@ def _summary(checks: Sequence[Check]) -> str:
 @device_option
 @numerics_option
 @set_option
-@click.option("--trials", "with_trials", is_flag=True, help="Include the trials of the campaign's hyper-parameter searches.")
+@click.option("--trials", "with_trials", is_flag=True, help="Include the trials of the campaign's hyperparameter searches.")
 @click.option(
     "--where",
     metavar="KEY=VALUE",
@@ -135,7 +135,7 @@ def results(
     """Write results as a tidy table with one row per record in a campaign's grid or, without a campaign, in the store.
 
     On a terminal, without --format and --output, prints the best method of each scenario and its lead, with one row per method. The column
-    "role" distinguishes trials of hyper-parameter searches (trial) from other records (final). Cells in the campaign's grid are final.
+    "role" distinguishes trials of hyperparameter searches (trial) from other records (final). Cells in the campaign's grid are final.
     Without a campaign, only the cells of finished searches count as trials. Intransigence compares with the joint record for the same
     scenario and seeds among these rows. With --verify, the table has one row per check instead. Metrics are recomputed if their provider,
     version and source are the same as in the record.

@@ -262,7 +262,7 @@ def methods_page(site: Site, by_method: dict[str, list[Scenario]]) -> str:
 
 
 def method_page(site: Site, name: str, scenarios: Sequence[Scenario]) -> str:
-    """Return the page of a method, with the description by its plugin, its results by scenario, and the hyper-parameter values in its
+    """Return the page of a method, with the description by its plugin, its results by scenario, and the hyperparameter values in its
     records.
     """
     entry = next((entry for entry in site.catalogue.entries("method") if entry.name == name), None)

@@ -76,7 +76,7 @@ class Scenario:
     Args:
         title: the display name. changes: the switches that differ from the preset of the same name, with their values; may be empty.
         level, setting, dataset, protocol: those of the scenario. paper: the paper that introduced the benchmark, or empty.
-        parts: the boards by level, for levels with a record. used: the hyper-parameters in the records, by method.
+        parts: the boards by level, for levels with a record. used: the hyperparameters in the records, by method.
     """
 
     preset: str

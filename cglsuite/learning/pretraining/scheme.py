@@ -25,7 +25,7 @@ class PretrainingContext:
     Args:
         problem: the adapter of the problem level.
         model: the model to train, initialised like a method's model.
-        hyperparameters: the scheme's resolved hyper-parameters.
+        hyperparameters: the scheme's resolved hyperparameters.
         generator: a CPU generator for drawing corruptions and subgraphs.
         example: all unlabelled items of the view, for example to derive layer sizes.
     """
@@ -56,7 +56,7 @@ class Pretraining:
         self.setup()
 
     def setup(self) -> None:
-        """Create the scheme's layers and read its hyper-parameters."""
+        """Create the scheme's layers and read its hyperparameters."""
 
     def loss(self, batch: Batch) -> Tensor:
         """Compute the scalar loss to minimise on a batch of unlabelled items."""

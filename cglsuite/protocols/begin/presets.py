@@ -62,7 +62,7 @@ def node_preset(
             class and task), and GEM stores ``budget // n_tasks`` items per task.
         n_tasks, n_classes: numbers of tasks and classes. name: replaces the name of the dataset in the preset's name.
         training, backbone: values that differ from the protocol's.
-        selected: for each method, the hyper-parameters that a search selected where the protocol has a grid.
+        selected: for each method, the hyperparameters that a search selected where the protocol has a grid.
         version: see :data:`cglsuite.protocols.begin.VERSIONS`.
         switches: scenario settings that differ from those of the other presets.
     """
@@ -145,7 +145,7 @@ def noted(note: str, version: int) -> str:
 
 
 def method_defaults(budget: int | None, n_tasks: int, version: int = 1) -> dict[str, dict[str, Value]]:
-    """Return the protocol's hyper-parameters for each method. If the protocol has a grid for one, return the last value of the grid.
+    """Return the protocol's hyperparameters for each method. If the protocol has a grid for one, return the last value of the grid.
 
     Args:
         budget: number of items in memory; ``None`` = no limit. GEM stores ``budget // n_tasks`` items per task, but at least one.

@@ -249,7 +249,7 @@ def _tuning_warning(results: Results, groups: Sequence[Group]) -> str:
     parts = [f"searched in this campaign: {', '.join(collapsed(searched, groups))}"] if searched else []
     parts += [f"set by the protocol: {', '.join(collapsed(fixed, groups))}"] if fixed else []
     untuned = ", ".join(collapsed(left, groups))
-    return f"Tuned methods are compared with untuned ones. Hyper-parameters {'; '.join(parts)}; defaults or set by hand: {untuned}."
+    return f"Tuned methods are compared with untuned ones. Hyperparameters {'; '.join(parts)}; defaults or set by hand: {untuned}."
 
 
 def _trials_warning(results: Results, groups: Sequence[Group]) -> str:

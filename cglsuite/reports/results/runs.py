@@ -95,7 +95,7 @@ def _share(row: Mapping[str, Any], part: str) -> float | None:
 
 
 def searches(results: Results) -> Fragment:
-    """Return a table of the values chosen by the campaign's hyper-parameter searches, with their validation scores."""
+    """Return a table of the values chosen by the campaign's hyperparameter searches, with their validation scores."""
 
     def trials(row: Mapping[str, Any]) -> Fragment:
         drawn = str(row["trials"]) if row["trials"] == row["points"] else f"{row['trials']} of {row['points']}"
@@ -116,7 +116,7 @@ def searches(results: Results) -> Fragment:
     return framed(tables.searches(results), columns, about, none=_NO_SEARCH)
 
 
-_NO_SEARCH = "This campaign has no finished hyper-parameter search."
+_NO_SEARCH = "This campaign has no finished hyperparameter search."
 
 
 def trials(results: Results) -> Gallery:

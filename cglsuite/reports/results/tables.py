@@ -160,7 +160,7 @@ def resources(results: Results) -> pd.DataFrame:
 
 
 def searches(results: Results) -> pd.DataFrame:
-    """List the hyper-parameter searches.
+    """List the hyperparameter searches.
 
     Returns:
         One row per search, with columns scenario, method, backbone, trials, points (the size of the search space), drawn (how values were

@@ -345,7 +345,7 @@ def note(searches: Sequence[Mapping[str, Any]], records: Mapping[str, Sequence[R
     trials = {label: trials_of(searches, cell) for label, cell in cells.items()}
     by_label = {label: searches_of(searches, cell) for label, cell in cells.items()}
     if not any(by_label.values()):
-        return "Trials: no search in this campaign; hyper-parameters are the preset's, the method's defaults or set by hand."
+        return "Trials: no search in this campaign; hyperparameters are the preset's, the method's defaults or set by hand."
     if len(set(trials.values())) == 1:
         said = f"Trials: {next(iter(trials.values()))} for every method"
     else:

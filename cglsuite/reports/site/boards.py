@@ -118,7 +118,7 @@ RESOURCES = (
 """The columns after the metrics, on every board, index, hosted board and download. Columns without a value are left out."""
 
 TRIALS = Column(
-    name="trials", label="trials", digits=0, metric=False, summary="hyper-parameter settings tried for the method in this campaign"
+    name="trials", label="trials", digits=0, metric=False, summary="hyperparameter settings tried for the method in this campaign"
 )
 
 
@@ -488,7 +488,7 @@ def _without_tuned(results: Results, groups: Sequence[Group], frame: pd.DataFram
     tasks = tuned_tasks(results.searches, str(groups[0].records[0].cell["scenario"]))
     if tasks is None or UNTUNED not in frame or frame[UNTUNED].isna().all():
         return []
-    summary = f"mean performance after the last task over the tasks after the first {tasks}, which the hyper-parameter search saw"
+    summary = f"mean performance after the last task over the tasks after the first {tasks}, which the hyperparameter search saw"
     scale: dict[str, Any] = {"unit": "%", "scale": 100.0, "bounds": (0.0, 1.0)} if share else {"digits": 4}
     label, formula = f"AP, tasks after {tasks}", f"mean_{{j>{tasks}}} M[T,j]"
     return [Column(name=UNTUNED, label=label, summary=summary, formula=formula, better="up", metric=False, **scale)]

@@ -645,7 +645,7 @@ def _environment(record: Record) -> dict[str, str]:
 
 
 def method_cards(results: Results, catalogue: Catalogue) -> Fragment:
-    """Render a card for each method with a result: its summary, citations, provider, and all hyper-parameter values in these records."""
+    """Render a card for each method with a result: its summary, citations, provider, and all hyperparameter values in these records."""
     known = {entry.name: entry for entry in catalogue.entries("method")}
     methods = list(dict.fromkeys(group.method for group in results.groups))
     cards = [_card(name, known.get(name), results) for name in methods]
@@ -704,7 +704,7 @@ Used = dict[str, dict[str, list[str]]]
 
 
 def settings_used(method: str, groups: Iterable[Group], title: Callable[[str], str], used: Used | None = None) -> Used:
-    """Collect the hyper-parameters of a method in the records of ``groups``, and add them to ``used``."""
+    """Collect the hyperparameters of a method in the records of ``groups``, and add them to ``used``."""
     used = {} if used is None else used
     for group in groups:
         if group.method == method:
@@ -716,12 +716,12 @@ def settings_used(method: str, groups: Iterable[Group], title: Callable[[str], s
 
 
 def settings_table(declared: Iterable[Any], used: Used) -> Fragment:
-    """Render the hyper-parameters that a method declares, with the values used in the records."""
+    """Render the hyperparameters that a method declares, with the values used in the records."""
     left = dict(used)
     rows = [_setting_row(h.name, value_text(h.default), h.doc, left.pop(h.name, {})) for h in declared]
     rows += [_setting_row(name, "–", "no longer declared", values) for name, values in left.items()]
     if not rows:
-        return element("p", "This method has no hyper-parameters.", class_="quiet")
+        return element("p", "This method has no hyperparameters.", class_="quiet")
     return table([head_cell("setting", "name"), head_cell("default"), head_cell("in these records"), head_cell("what it is")], rows)
 
 

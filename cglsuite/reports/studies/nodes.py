@@ -238,7 +238,7 @@ def node_items(
     """Collect the test items of every method and seed in a scenario, as predicted after the last task. Missing cells are trained.
 
     Args:
-        overrides: changes to the preset, with dotted or bare keys; hyper-parameters of methods apply to the methods that declare them.
+        overrides: changes to the preset, with dotted or bare keys; hyperparameters of methods apply to the methods that declare them.
         seeds: ``order``, ``split`` and ``init`` to lists, as in a campaign. score: the score of items with several labels, one of
             :data:`cglsuite.cells.diagnostics.ITEM_SCORES`.
 

@@ -180,7 +180,7 @@ def _cell(row: Any, scale: float, digits: int, usual: int) -> Fragment:
     return mean_std_cell(row["mean"], row["std"], scale=scale, digits=digits, remark=remark)
 
 
-# Curves over the values of a hyper-parameter or switch.
+# Curves over the values of a hyperparameter or switch.
 
 
 def sweep_figure(
@@ -194,7 +194,7 @@ def sweep_figure(
     percent: bool,
     bounds: tuple[float, float],
 ) -> Figure:
-    """Plot a metric against a hyper-parameter or switch, with one line per method and its intervals.
+    """Plot a metric against a hyperparameter or switch, with one line per method and its intervals.
 
     Args:
         frame: columns label, place (position of the value on the axis, 0-based), value (in words), mean, low, high (NaN: no interval).
@@ -226,7 +226,7 @@ def sweep_figure(
 # Everything here computes; :mod:`cglsuite.reports.studies.sweep` formats. Values are fractions.
 
 BACKBONE = ("backbone.",)
-"""Prefix of keys for the backbone's hyper-parameters."""
+"""Prefix of keys for the backbone's hyperparameters."""
 _ORDER = "scenario.class_order"
 
 
@@ -258,7 +258,7 @@ def sweep(results: Sequence[CampaignResults], axes: str | Sequence[str] = (), va
     Args:
         axes: dotted keys; none: the axes of the campaigns (``grid.axes``), or those with a prefix in ``varying`` where it is given. In both
             cases only keys with several values among the records of one scenario count. Without any axes,
-            the backbone's hyper-parameters are used.
+            the backbone's hyperparameters are used.
 
     Raises:
         UnknownNameError: if no record has the axis.

@@ -40,9 +40,9 @@ def _documented(docstring: str, entry: Entry, hyperparameters: Iterable[Hyperpar
     lacking = ["the spec has no citation"] if cited and not any(str(part).strip() for part in spec.citations) else []
     if not docstring.strip():
         lacking.append(f"the factory of the {entry.kind} has no docstring")
-    lacking += [f"hyper-parameter {h.name!r} has no doc" for h in hyperparameters if not h.doc.strip()]
+    lacking += [f"hyperparameter {h.name!r} has no doc" for h in hyperparameters if not h.doc.strip()]
     if lacking:
-        advice = "describe it, cite its publication (citation=..., or authors and year if unpublished), and document every hyper-parameter"
+        advice = "describe it, cite its publication (citation=..., or authors and year if unpublished), and document every hyperparameter"
         raise CheckFailed("; ".join(lacking), advice)
 
 

@@ -233,7 +233,7 @@ def _pure(catalogue: Catalogue, entry: Entry, spans: NDArray[np.float64]) -> Non
     if changes := before.changes():
         raise CheckFailed(
             f"the schedule draws from global random states: {'; '.join(changes)}",
-            "use np.random.default_rng(seed) with the seed as a hyper-parameter",
+            "use np.random.default_rng(seed) with the seed as a hyperparameter",
         )
     if not np.array_equal(spans, copy):
         raise CheckFailed("the schedule modifies its argument `spans`", "copy it before changing it: spans = spans.copy()")

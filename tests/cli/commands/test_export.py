@@ -157,7 +157,7 @@ def test_another_file_is_not_overwritten_unless_forced(capfd: pytest.CaptureFixt
     [
         (("synthetic-csbm/class-il@begin-99",), "unknown scenario 'synthetic-csbm/class-il@begin-99'. Did you mean"),
         ((PRESET, "--set", "scenario.edge_polcy=none"), "Did you mean 'scenario.edge_policy'"),
-        ((PRESET, "--set", "training.epochs=3"), "unknown switch or hyper-parameter 'training.epochs'"),
+        ((PRESET, "--set", "training.epochs=3"), "unknown switch or hyperparameter 'training.epochs'"),
         ((PRESET, "--set", "scenario.edge_policy=nine"), "unknown value of scenario.edge_policy"),
         ((PRESET, "--set", "dataset.n_classes=many"), "expected a whole number"),
         ((PRESET, "--tasks", "3", "--set", "n_tasks=2"), "--tasks 3 and --set n_tasks=2"),

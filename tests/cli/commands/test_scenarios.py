@@ -41,7 +41,7 @@ def test_the_table_tells_values_and_effects(site: Site) -> None:
     joined = " ".join(text.split())
     assert "A is training.lr, training.weight_decay, backbone.width. a search may choose the values" in joined
     assert "topology can reveal the task in class-IL" in joined
-    titles = ("protocol", "training", "backbone", "dataset", "hyper-parameters per method")
+    titles = ("protocol", "training", "backbone", "dataset", "hyperparameters per method")
     assert [line for line in text.splitlines()[3:] if line and not line.startswith(" ")] == [
         next(line for line in text.splitlines() if line.startswith(title)) for title in titles
     ]

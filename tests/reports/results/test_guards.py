@@ -170,7 +170,7 @@ def test_tuned_by_the_protocol_beside_defaults(made: Made) -> None:
     )
     grid = {"scenarios": [tuned.name], "methods": ["bare", "ewc", "mine"]}
     results = made(lambda p: raised(p, {}), ("method", other), ("scenario", tuned), grid=grid)
-    expected = "Tuned methods are compared with untuned ones. Hyper-parameters set by the protocol: ewc; defaults or set by hand: mine."
+    expected = "Tuned methods are compared with untuned ones. Hyperparameters set by the protocol: ewc; defaults or set by hand: mine."
     assert guard_texts(results, "search") == [expected]
     by_hand = made(
         lambda p: raised(p, {}),
@@ -195,7 +195,7 @@ def test_tuned_in_the_campaign_beside_defaults(made: Made) -> None:
     assert guard_texts(own, "search") == []
     search["methods"] = {"ewc": {"training.lr": [0.01, 0.02]}}
     shared = made(lambda p: raised(p, {"joint": 0.1}) | validation, ("scenario", left_open), **tables)
-    expected = "Tuned methods are compared with untuned ones. Hyper-parameters searched in this campaign: ewc; "
+    expected = "Tuned methods are compared with untuned ones. Hyperparameters searched in this campaign: ewc; "
     expected += "defaults or set by hand: bare, joint."
     assert guard_texts(shared, "search") == [expected]
 

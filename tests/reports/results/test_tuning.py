@@ -260,7 +260,7 @@ NOT_SEEN = " The search saw no order seed {}: in these orders its tasks may come
         (
             {"a": [], "b": []},
             (0,),
-            "Trials: no search in this campaign; hyper-parameters are the preset's, the method's defaults or set by hand.",
+            "Trials: no search in this campaign; hyperparameters are the preset's, the method's defaults or set by hand.",
         ),
         ({"a": SEARCHED[:1], "b": []}, (0,), "Trials: a 3, b 1; scored on validation items of all tasks."),
         ({"a": SEARCHED[:1], "b": SEARCHED[:1]}, (0, 7), "Trials: 3 for every method; scored on validation items of all tasks."),

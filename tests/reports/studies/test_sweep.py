@@ -165,7 +165,7 @@ HAS_MARGIN = MethodSpec(
 
 @pytest.fixture
 def of_methods(tmp_path: Path) -> Sweep:
-    """A campaign whose axes are hyper-parameters of one of its two methods, one of them with ``none`` among its values."""
+    """A campaign whose axes are hyperparameters of one of its two methods, one of them with ``none`` among its values."""
     catalogue, store = catalogue_of(("backbone", NET), ("method", HAS_MARGIN)), Store(tmp_path / "store")
     grid = GRID | {"methods": ["bounded", "bare"], "axes": {"method.margin": [0.5, "none", 0.1], "method.steps": [2, 4]}}
     given = CAMPAIGN | {"name": "toy", "title": "Two of its own", "grid": grid, "seeds": {"order": [0, 1, 2]}}

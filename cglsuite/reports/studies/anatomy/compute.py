@@ -449,7 +449,7 @@ def anatomy_of(
     Args:
         key: for a data set: the attribute (``year``, ``domain``, ...), or ``class``; empty: the first time or domain that the data set has,
             else its classes. orders: seeds of orders; tasks are those of the first, and means over tasks are over all of them.
-        overrides: of the scenario's switches and the data set's hyper-parameters.
+        overrides: of the scenario's switches and the data set's hyperparameters.
 
     Raises:
         UsageError: an unknown name, an attribute that the data set lacks, or a stream without a data set.

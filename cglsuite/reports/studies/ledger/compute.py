@@ -311,7 +311,7 @@ def load_ledger(
         A ledger whose ``rows`` have the columns :data:`COLUMNS`. Means, deviations, ``difference`` (ours - published) with its 90%
         interval ``low`` to ``high``, ``margin`` and ``smallest_margin`` (the smallest with which the row would be equivalent) are in the
         printed ``unit``; ``points`` is the difference in percentage points (NaN where there are none). ``p_holm`` is ``p_different``
-        adjusted over the table. ``our_trials`` is the number of settings from which our hyper-parameters were chosen. ``planned_n`` says
+        adjusted over the table. ``our_trials`` is the number of settings from which our hyperparameters were chosen. ``planned_n`` says
         how many repetitions there will be and ``lacking`` why there are fewer; ``records`` holds the keys of our records, separated by
         blanks, including joint training if the metric compares with it. A row uses runs at the settings that a search in the store chose,
         if there are at least three of them, or more than at the preset's settings; ``lacking`` names the settings. The seeds on which a
@@ -777,7 +777,7 @@ def _searches_with_choice(outcomes: Iterable[Mapping[str, Any]], recipe: Recipe,
     )
 
 
-# The number of settings from which the hyper-parameters of the ledger's rows were chosen.
+# The number of settings from which the hyperparameters of the ledger's rows were chosen.
 
 
 @dataclass(frozen=True)

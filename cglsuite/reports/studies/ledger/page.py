@@ -516,7 +516,7 @@ def trials(ledger: Ledger) -> Fragment:
     paper = ledger.reproduction.paper
     theirs = f"{paper.name}: {paper.trials}" if paper.trials else f"{paper.name} does not report how many it tried"
     unequal = " Methods with unequal numbers of trials were not tuned equally." if distinct["our_trials"].nunique() > 1 else ""
-    about = f"Number of settings from which our hyper-parameters were chosen on validation data; 1: not tuned. {theirs}.{unequal}"
+    about = f"Number of settings from which our hyperparameters were chosen on validation data; 1: not tuned. {theirs}.{unequal}"
     return framed(counts, columns, about)
 
 

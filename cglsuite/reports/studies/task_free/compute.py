@@ -30,7 +30,7 @@ from cglsuite.stats import metrics
 from cglsuite.streams.mixing import mid_steps, mixing_entropy, mixture_of, overlap_index, smallest_setting, step_entropies
 
 QUANTITIES = ("overlap", "entropy")
-"""The quantities that a schedule's hyper-parameter can be solved for."""
+"""The quantities that a schedule's hyperparameter can be solved for."""
 _MAX_DRAWN = 3
 
 
@@ -84,23 +84,23 @@ def exposure(stream: RebuiltStream) -> pd.DataFrame:
 _TIMES = [*map(str, range(_MAX_DRAWN)), f"{_MAX_DRAWN} or more"]
 
 
-# --- a schedule's hyper-parameter from what is wanted of it ------------------------------------------------------------------------------
+# --- a schedule's hyperparameter from what is wanted of it ------------------------------------------------------------------------------
 
 
 def solved_hyperparameters(
     study: TaskFreeStudy, targets: Mapping[str, Sequence[float]], knob: str = "", catalogue: Catalogue | None = None
 ) -> Any:
-    """Find the hyper-parameter value that gives a stream a target overlap index or mixing entropy, with everything else unchanged.
+    """Find the hyperparameter value that gives a stream a target overlap index or mixing entropy, with everything else unchanged.
 
     Args:
-        targets: by quantity (one of :data:`QUANTITIES`), the wanted values. knob: the schedule's hyper-parameter; empty: its first number.
+        targets: by quantity (one of :data:`QUANTITIES`), the wanted values. knob: the schedule's hyperparameter; empty: its first number.
 
     Returns:
         A frame with the columns title, schedule, knob, quantity, target, value (NaN where there is none), overlap and entropy at that
         value, refused (the reason for a missing value). Streams that differ only in these share their rows.
 
     Raises:
-        UnknownNameError: if a quantity is unknown, or no schedule has the hyper-parameter.
+        UnknownNameError: if a quantity is unknown, or no schedule has the hyperparameter.
     """
     rows: list[dict[str, Any]] = []
     seen: set[str] = set()
@@ -119,7 +119,7 @@ def solved_hyperparameters(
             ]
     if knob and study.streams and not rows and targets:
         raise UnknownNameError(
-            "hyper-parameter of the schedules", knob, sorted({n for stream in study.streams.values() for n in stream.hyperparameters})
+            "hyperparameter of the schedules", knob, sorted({n for stream in study.streams.values() for n in stream.hyperparameters})
         )
     columns = ["title", "schedule", "knob", "quantity", "target", "value", "overlap", "entropy", "refused"]
     return pd.DataFrame(rows, columns=columns)
@@ -206,7 +206,7 @@ class RebuiltStream:
 
     @property
     def schedule_text(self) -> str:
-        """The schedule with its hyper-parameters, as text."""
+        """The schedule with its hyperparameters, as text."""
         return " ".join([self.schedule, *(f"{name}={value_as_text(value)}" for name, value in self.hyperparameters.items())])
 
 

@@ -178,7 +178,7 @@ def exposure(study: TaskFreeStudy) -> Gallery | Fragment:
 
 
 def solved(study: TaskFreeStudy, targets: Mapping[str, Sequence[float]], knob: str = "") -> Fragment:
-    """Tabulate the schedule hyper-parameters that give a target overlap index or mixing entropy."""
+    """Tabulate the schedule hyperparameters that give a target overlap index or mixing entropy."""
     frame = stream_tables.solved_hyperparameters(study, targets, knob)
     if frame.empty:
         return empty("There is nothing to solve for: no schedule has a numeric setting, or no target was given.")
@@ -197,7 +197,7 @@ def solved(study: TaskFreeStudy, targets: Mapping[str, Sequence[float]], knob: s
         label("wanted", lambda row: f"{named[row['quantity']]} ≥ {row['target']:g}"),
         *(Column("setting", setting), number("overlap index", "overlap", 3), number("mixing entropy", "entropy", 3)),
     ]
-    about = "The smallest value of the hyper-parameter that reaches the target, and the resulting overlap and entropy."
+    about = "The smallest value of the hyperparameter that reaches the target, and the resulting overlap and entropy."
     return framed(frame, columns, about, by=title, refused=lambda row: (1, f"none: {row['refused']}") if row["refused"] else None)
 
 

@@ -50,7 +50,7 @@ def test_the_gradient_is_that_of_one_penalty_per_anchor(name: str, reached: bool
 
 
 class Estimating(Method):
-    """Estimates under the mode that its hyper-parameters ask for."""
+    """Estimates under the mode that its hyperparameters ask for."""
 
     def after_task(self, view: TaskView) -> None:
         with in_importance_mode(self):

@@ -67,7 +67,7 @@ def gradients(value: Tensor, parameters: Mapping[str, Tensor], *, create_graph: 
 
 @contextmanager
 def in_importance_mode(method: Method) -> Iterator[None]:
-    """Put the model into the mode for estimating importance inside the ``with`` block (hyper-parameter ``importance_mode``; evaluation mode
+    """Put the model into the mode for estimating importance inside the ``with`` block (hyperparameter ``importance_mode``; evaluation mode
     by default).
 
     In training mode, dropout applies and batch norm uses the items' statistics. Mode and buffers are restored afterwards.

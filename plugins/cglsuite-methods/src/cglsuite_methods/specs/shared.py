@@ -1,4 +1,4 @@
-"""Problem levels, settings and hyper-parameters shared by methods in several categories."""
+"""Problem levels, settings and hyperparameters shared by methods in several categories."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""BeGin's node-classification scenarios: its protocol on the datasets of this package, with hyper-parameters selected by searches.
+"""BeGin's node-classification scenarios: its protocol on the datasets of this package, with hyperparameters selected by searches.
 
-The hyper-parameters were selected on validation average performance, in two campaigns. ``bare``, ``ewc`` and ``joint``:
+The hyperparameters were selected on validation average performance, in two campaigns. ``bare``, ``ewc`` and ``joint``:
 reports/begin/begin-nc-search.toml, two class orders, learning rate 1e-3 or 5e-3 and λ 1e2 or 1e4, dropout 0.5, no weight decay. The
 others: reports/begin/begin-nc-methods-search.toml, one class order, at most six settings (dropout 0, 0.25 or 0.5; λ of LwF and MAS 0.1 or
 1; β of TWP 0 or 0.01), learning rate 1e-3, no weight decay. λ = 1 won for LwF and MAS throughout.

@@ -21,7 +21,7 @@ MEMORY = "memory"
 class Rehearsing(Method):
     """Base class for methods that store a memory on one shelf and sample from it.
 
-    The capacity is the scenario's budget, or the hyper-parameter ``memory`` if the scenario has none. Items are stored by reference if
+    The capacity is the scenario's budget, or the hyperparameter ``memory`` if the scenario has none. Items are stored by reference if
     ``neighbourhood`` is set, otherwise with their features.
     """
 
