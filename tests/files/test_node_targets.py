@@ -11,7 +11,7 @@ import pytest
 import torch
 
 import cglsuite
-from cglsuite.base.errors import DataError
+from cglsuite.base.errors import DataError, SpecError
 from cglsuite.cells.run import build_stream
 from cglsuite.cells.spec import resolve_cell
 from cglsuite.graphs import NodeTargetData
@@ -125,6 +125,17 @@ def test_scenarios_are_derived(protocol: str, key: str) -> None:
         cell = resolve_cell(catalogue, f"mine/{protocol}", "bare", overrides={"scenario.task_key": key})
         stream = build_stream(cell, catalogue)
     assert (cell.scenario.level, cell.scenario.performance, len(stream)) == ("NR", "negative-mae", 3)
+
+
+@pytest.mark.plugins
+def test_an_attribute_of_too_many_values_is_refused_with_bins() -> None:
+    n = 240
+    many = {"x": np.ones((n, 2), np.float32), "edge_index": EDGES, "y": np.linspace(0, 0.9, n), "domain": np.arange(n)}
+    with (
+        named(data=[as_data_file(many, "mine")]),
+        pytest.raises(SpecError, match=r"domain of mine has 240 values, .*scenario[.]task_bins=24,48,72"),
+    ):
+        resolve_cell(load_catalogue(), "mine/domain-il@begin-2", "bare")
 
 
 @pytest.mark.plugins

@@ -95,4 +95,9 @@ def _spec(path: Path, content: str, options: FileOptions) -> FileDatasetSpec | N
         facts=tuple((name, fact.replace("per graph", "per node")) for name, fact in facts_of(form)),
         warnings=tuple(warning.replace("for every graph", "for every node") for warning in warnings_of(form)),
         distinct={name: len(np.unique(values)) for name, values in form.keys.items()},
+        deciles={
+            name: tuple(np.unique(np.quantile(values, [0.1 * k for k in range(1, 10)], method="higher")).tolist())
+            for name, values in form.keys.items()
+            if values.size
+        },
     )
