@@ -125,7 +125,7 @@ def board_caption(results: Results, board: Board, *, campaign: bool = True) -> F
     changed = (
         element("p", f"{variant.name} is {variant.base} with ", element("code", variant.changes_text), class_="note") if variant else None
     )
-    design = f"intervals and tests: {board.design}" if board.design else "not computed, because some methods lack results of others"
+    design = f"intervals and tests: {board.design}" if board.design else "methods do not share one set of orders and seeds"
     facts = f" – {board.performance}; {backbones}{design}"
     parts = [element("p", element("code", board.preset), facts, class_="note quiet"), changed]
     if derived := derived_note(results, variant.base if variant else board.preset):
