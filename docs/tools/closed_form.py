@@ -199,20 +199,26 @@ def lines(scenario: str) -> list[str]:
         scores = [spread(one[key]) for key in ("ap", "af", "excess")]
         size = "all items" if method == "joint" else amount(one["bytes"])
         gain = f"{one['gain'].mean():+.1f}" if one["gain"].size and name != "bare" else "–"
-        ends = ", ".join(f"{end:+.1f}" for end in interval(one["ahead"])) if "p" in one else ""
-        ahead = [f"{one['ahead'].mean():+.1f} [{ends}]", chance(one["p"])] if "p" in one else ["–", "–"]
-        text.append(f"| {' | '.join([f'`{method}`{comma}{rest}', str(len(one['ap'])), *scores, size, gain, *ahead])} |")
+        text.append(f"| {' | '.join([f'`{method}`{comma}{rest}', str(len(one['ap'])), *scores, size, gain, *against_joint(one)])} |")
     return text
 
 
-def with_tables(text: str) -> str:
-    """The page with updated tables."""
-    for scenario in TABLES:
+def against_joint(one: Mapping[str, Any]) -> list[str]:
+    """The difference of a row from joint training with its interval, and the p-value."""
+    if "p" not in one:
+        return ["–", "–"]
+    ends = ", ".join(f"{end:+.1f}" for end in interval(one["ahead"]))
+    return [f"{one['ahead'].mean():+.1f} [{ends}]", chance(one["p"])]
+
+
+def with_tables(text: str, tables: Mapping[str, list[str]] | None = None) -> str:
+    """The page with updated tables: the lines of each scenario's table, by default of those of this page."""
+    for scenario, table_lines in ({name: lines(name) for name in TABLES} if tables is None else tables).items():
         before, mark, after = text.partition(f"<!-- records of {scenario} -->\n")
         if mark:
             rest = after.lstrip("\n").splitlines()
             first = next((i for i, line in enumerate(rest) if not line.startswith("|")), len(rest))
-            text = "\n".join([f"{before}{mark}", *lines(scenario), "", "\n".join(rest[first:]).strip(), ""])
+            text = "\n".join([f"{before}{mark}", *table_lines, "", "\n".join(rest[first:]).strip(), ""])
     return text
 
 

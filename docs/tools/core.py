@@ -9,8 +9,9 @@ import hashlib
 from functools import cache
 from typing import Any
 
+import closed_form
 import numpy as np
-from closed_form import ROOT, amount, chance, differences, interval, p_value, spread, values
+from closed_form import ROOT, against_joint, amount, differences, p_value, spread, values
 
 from cglsuite.cells.records.record import Record
 from cglsuite.reports import load_campaign_results
@@ -66,9 +67,7 @@ def lines(scenario: str) -> list[str]:
     text = [f"| {' | '.join(heads)} |", f"| {' | '.join('---' for _ in heads)} |"]
     for method, one in table(scenario).items():
         size = "all items" if method == "joint" else amount(one["bytes"])
-        low, high = interval(one["ahead"]) if "p" in one else (0.0, 0.0)
-        ahead = [f"{one['ahead'].mean():+.1f} [{low:+.1f}, {high:+.1f}]", chance(one["p"])] if "p" in one else ["–", "–"]
-        text.append(f"| {' | '.join([f'`{method}`', spread(one['ap']), spread(one['af']), size, *ahead])} |")
+        text.append(f"| {' | '.join([f'`{method}`', spread(one['ap']), spread(one['af']), size, *against_joint(one)])} |")
     return text
 
 
@@ -76,13 +75,7 @@ def with_tables(text: str) -> str:
     """The page with updated tables and the digest of the campaign file."""
     before, mark, after = text.partition("SHA-256 `")
     text = before + mark + hashlib.sha256(CAMPAIGN.read_bytes()).hexdigest() + after[after.index("`") :]
-    for scenario in records():
-        before, mark, after = text.partition(f"<!-- records of {scenario} -->\n")
-        if mark:
-            rest = after.lstrip("\n").splitlines()
-            first = next((i for i, line in enumerate(rest) if not line.startswith("|")), len(rest))
-            text = "\n".join([f"{before}{mark}", *lines(scenario), "", "\n".join(rest[first:]).strip(), ""])
-    return text
+    return closed_form.with_tables(text, {scenario: lines(scenario) for scenario in records()})
 
 
 if __name__ == "__main__":

@@ -65,7 +65,7 @@ def test_propagated_features_lead() -> None:
     assert f"are {stored['ahead'].mean():.1f} and {ridge['ahead'].mean():.1f} points above tuned joint training" in prose()
     assert max(stored["p"], ridge["p"]) < 0.05
     apart = ahead("pdgnns-tem", "analytic-ridge")
-    assert f"They are {apart.mean():.1f} points apart (p = {core.chance(core.p_value(apart))}, unadjusted)" in prose()
+    assert f"They are {apart.mean():.1f} points apart (p = {core.closed_form.chance(core.p_value(apart))}, unadjusted)" in prose()
 
 
 def test_regularisation_does_not_help() -> None:
@@ -82,4 +82,4 @@ def test_replay_is_limited_by_its_buffer() -> None:
     assert f"which never learns, score {rows['frozen-ncm']['ap'].mean():.1f}" in prose()
     p = [core.p_value(ahead(method, "frozen-ncm")) for method in ("er-ace", "der++")]
     assert min(p) > 0.05
-    assert f"(p = {core.chance(p[0])} and {core.chance(p[1])}, unadjusted)" in prose()
+    assert f"(p = {core.closed_form.chance(p[0])} and {core.closed_form.chance(p[1])}, unadjusted)" in prose()
