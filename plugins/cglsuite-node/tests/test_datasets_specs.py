@@ -8,7 +8,7 @@ import subprocess
 import sys
 
 import pytest
-from cglsuite_node.datasets.specs import DATASETS, SIZES
+from cglsuite_node.datasets.specs import DATASETS, DEBIAN_SIZES, SIZES
 
 from cglsuite.specs import DatasetSpec
 
@@ -37,6 +37,7 @@ NAMES = {
     "dblp-multilabel",
     "blogcatalog",
     "yelp",
+    "debian-packages",
 }
 
 
@@ -48,7 +49,7 @@ def test_listing_imports_nothing_heavy() -> None:
 
 def test_all_datasets_are_there() -> None:
     assert {spec.name for spec in DATASETS} == NAMES
-    assert set(SIZES) == NAMES - {"synthetic-csbm", "synthetic-csbm-edges", "synthetic-growing", "synthetic-node-targets"}
+    assert set(SIZES) == {name for name in NAMES if not name.startswith("synthetic-")} - {"debian-packages"}
 
 
 @pytest.mark.parametrize("spec", DATASETS, ids=lambda spec: spec.name)
@@ -59,7 +60,7 @@ def test_spec_is_complete_and_its_factory_exists(spec: DatasetSpec) -> None:
     assert spec.embedded == spec.name.startswith("synthetic-")
     if not spec.embedded:
         assert spec.home.startswith("https://")
-        assert str(SIZES[spec.name]) in spec.summary
+        assert str(SIZES.get(spec.name, DEBIAN_SIZES)) in spec.summary
         assert "hecksum" in spec.summary
         assert "fficial split" in spec.summary or "Planetoid split" in spec.summary
     module, _, name = spec.factory.partition(":")

@@ -8,7 +8,7 @@ import sys
 from typing import Any
 
 import pytest
-from cglsuite_node.datasets.specs import CSBM_HYPERPARAMETERS, DATASETS, SIZES
+from cglsuite_node.datasets.specs import CSBM_HYPERPARAMETERS, DATASETS, DEBIAN_SIZES, SIZES
 from cglsuite_node.plugin import presets
 from cglsuite_node.protocols.begin import SEARCHED
 
@@ -23,10 +23,12 @@ CGLB_PROTOCOLS = ("cglb-1", "cglb-inter-1", "cglb-2", "cglb-inter-2")
 CGLB = [p for p in PRESETS.values() if p.protocol in CGLB_PROTOCOLS]
 GLOBAL = [p for p in PRESETS.values() if p.protocol in ("global-1", "global-agale-1", "few-shot-1", "open-1")]
 EXAMPLES = [p for p in PRESETS.values() if p.protocol == "example-1"]
+TEXT = [p for p in PRESETS.values() if p.protocol.startswith("text-")]
 N_CLASSES = {name: sizes.classes for name, sizes in SIZES.items()} | {
     "synthetic-csbm": next(int(str(h.default)) for h in CSBM_HYPERPARAMETERS if h.name == "n_classes"),
     "synthetic-csbm-edges": 6,
     "synthetic-growing": 10,
+    "debian-packages": DEBIAN_SIZES.classes,
 }
 
 # BeGin, node classification: whole graph, random orders, official residues, plateau schedule on the task's validation loss, micro accuracy.
@@ -176,12 +178,24 @@ def test_cglbs_protocol() -> None:
         assert preset.classes_per_task == (1 if preset.dataset == "pubmed" else 2)
 
 
+def test_presets_of_text() -> None:
+    """Items of one source are in one part, and queries of class-IL do not reveal their task."""
+    assert {p.name for p in TEXT} == {f"debian-packages/{s}" for s in ("task-il@text-1", "class-il@text-1", "class-il@text-few-shot-1")}
+    for preset in TEXT:
+        assert (preset.split, preset.dataset_hyperparameters) == ("official", ())  # grouped by source, see the dataset's defaults
+        assert (preset.class_order, preset.classes_per_task, preset.performance) == ("random", 4, "micro")
+        queries = preset.edge_policy, preset.query_grouping, preset.query_edges
+        assert queries == (("none", "task", "own") if preset.setting == "task-il" else ("none", "pooled", "seen"))
+        few = preset.protocol == "text-few-shot-1"
+        assert (preset.base_classes, preset.shots, preset.leftover) == ((13, 5, "drop") if few else (None, None, "join-last"))
+
+
 def test_every_preset() -> None:
     """Names say dataset, setting and protocol; task-IL trains a task's outputs, class-IL all seen; sources are cited."""
     for preset in PRESETS.values():
         shown = "twitch" if preset.dataset == "twitch-gamers" else preset.dataset
         assert preset.name == f"{shown}/{preset.setting}@{preset.protocol}"
-        assert preset in BEGIN or preset in CGLB or preset in AGALE or preset in GLOBAL or preset in EXAMPLES or preset.protocol == "open-1"
+        assert any(preset in family for family in (BEGIN, CGLB, AGALE, GLOBAL, EXAMPLES, TEXT)) or preset.protocol == "open-1"
         assert preset.dataset in {d.name for d in DATASETS}
         assert preset.train_outputs == {"task-il": "task"}.get(preset.setting, "seen")
         assert preset.summary

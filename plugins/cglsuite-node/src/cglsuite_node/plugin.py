@@ -8,6 +8,7 @@ from cglsuite_node.protocols.asked_globally import few_shot_presets, global_pres
 from cglsuite_node.protocols.begin import begin_presets
 from cglsuite_node.protocols.cglb import cglb_presets
 from cglsuite_node.protocols.example import example_presets
+from cglsuite_node.protocols.text import text_presets
 
 
 @hookimpl
@@ -27,4 +28,4 @@ def cglsuite_scenarios() -> list[ScenarioSpec]:
 def presets() -> list[ScenarioSpec]:
     """Return all presets of this package."""
     published = [*cglb_presets(), *begin_presets(), *agale_presets()]
-    return [*published, *global_presets(), *few_shot_presets(), *open_presets(), *example_presets()]
+    return [*published, *global_presets(), *few_shot_presets(), *open_presets(), *text_presets(), *example_presets()]

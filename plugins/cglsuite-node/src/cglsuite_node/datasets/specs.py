@@ -44,6 +44,9 @@ SIZES = {
     "yelp": Sizes(716_847, None, 300, 100),
 }
 
+DEBIAN_SIZES = Sizes(21_520, 133_868, 5_000, 37)
+"""The sizes of debian-packages, which is not in ``SIZES``: that table is part of the keys of all cells on the datasets in it."""
+
 #: The languages of Twitch gamers in the order of BeGin's domain numbers.
 TWITCH_LANGUAGES = (
     *("CS", "DA", "DE", "EN", "ES", "FI", "FR", "HU", "IT", "JA", "KO", "NL", "NO", "PL", "PT", "RU", "SV", "TH", "TR", "ZH"),
@@ -397,6 +400,40 @@ DATASETS: tuple[DatasetSpec, ...] = (
                 choices=("none", "train"),
                 doc="none = features as in the file, like PyG; train = mean 0 and variance 1 over the training nodes, like GraphSAINT",
             ),
+        ),
+    ),
+    DatasetSpec(
+        name="debian-packages",
+        summary=f"Packages of Debian 12 with one-line descriptions, class = section of the archive: {DEBIAN_SIZES}. An edge leads to a "
+        "package that is depended on, recommended or suggested. Features are computed from all descriptions, without labels. Official "
+        "split: 6 : 2 : 2; siblings from one source, which share words and sections, are in one part. "
+        f"{_CHECKED} These files cannot be downloaded.",
+        citation="The package index of Debian 12 (bookworm, main, amd64), https://www.debian.org",
+        factory="cglsuite_node.datasets.debian_packages:debian_packages",
+        licence="descriptions: those of the packages, all free software; embeddings: Apache-2.0",
+        home="https://packages.debian.org/bookworm/",
+        hyperparameters=(
+            Hyperparameter(
+                name="features",
+                default="tfidf",
+                choices=("tfidf", "minilm"),
+                doc="features of the descriptions: tfidf = the 5,000 most frequent terms; minilm = 384 dimensions of all-MiniLM-L6-v2",
+            ),
+            Hyperparameter(
+                name="max_in_degree",
+                default=None,
+                kind=int,
+                optional=True,
+                minimum=0,
+                doc="drop the edges that lead to packages with more incoming edges than this (hubs); none = keep all edges",
+            ),
+            Hyperparameter(
+                name="grouping",
+                default="source",
+                choices=("source", "none"),
+                doc="the official split: source = packages built from one source are in one part; none = packages are drawn one by one",
+            ),
+            Hyperparameter(name="split_seed", default=0, minimum=0, doc="seed of the official split"),
         ),
     ),
 )
