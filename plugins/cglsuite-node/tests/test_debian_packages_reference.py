@@ -6,6 +6,7 @@ hops its features are [X, SX, S²X] for S = D^-1/2 (A + I) D^-1/2. With S²X alo
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ import pytest
 import scipy.sparse
 import torch
 from cglsuite_node.datasets.debian_packages import debian_packages
+from installed import installed
 from sklearn.linear_model import RidgeClassifier
 
 from cglsuite.base.datafiles import DataRoot
@@ -156,3 +158,21 @@ def test_share_of_test_packages_with_siblings_in_the_training_set(root: DataRoot
         shares[grouping] = has.mean(), (siblings.argmax(axis=1) == y[split == 2])[has].mean() if has.any() else None
     assert shares["none"] == pytest.approx((0.377, 0.762), abs=1e-3)
     assert shares["source"] == (0, None)
+
+
+@pytest.mark.plugins("cglsuite-methods", "cglsuite-metrics")
+def test_siblings_help_in_class_il_too(root: DataRoot, tmp_path: Path) -> None:
+    """The preset and its random twin, for class means of propagated embeddings by an untrained network."""
+    from cglsuite.cells import Store, resolve_cell, run_cell
+
+    catalogue = installed("cglsuite", "cglsuite-node", "cglsuite-methods", "cglsuite-metrics")
+    accuracy = {}
+    for grouping in ("none", "source"):
+        overrides = {"dataset.features": "minilm", "dataset.grouping": grouping}
+        cell = resolve_cell(catalogue, "debian-packages/class-il@text-1", "simple-cil", overrides=overrides)
+        record = run_cell(cell, catalogue, Store(tmp_path))
+        assert record.status == "done", record.reason
+        assert len(record.matrix) == 10
+        accuracy[grouping] = record.metrics["pooled_accuracy"]
+    assert accuracy == pytest.approx({"none": 0.642, "source": 0.627}, abs=0.01)
+    assert accuracy["none"] > accuracy["source"]
