@@ -92,7 +92,8 @@ class Backbone(nn.Module):
             NotApplicable: if the backbone does not implement this.
         """
         raise NotApplicable(
-            f"the backbone {type(self).__name__} cannot compute attention from {embeddings} embeddings; expected gcn, gat or link-gcn"
+            f"the backbone {type(self).__name__} cannot compute attention from {embeddings} embeddings; choose the backbone 'gcn', "
+            "'gat' or 'link-gcn'"
         )
 
     def tagged_parameters(self) -> Iterator[tuple[str, str, nn.Parameter]]:

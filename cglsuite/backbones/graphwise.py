@@ -137,7 +137,7 @@ def graph_gcn(
     readout: str,
     predictor_width: int,
 ) -> GraphGCN:
-    """The graph-level GCN of CGLB (Zhang et al. 2022) with the layer of DGL-LifeSci, except that dropout follows the norm.
+    """Build the graph-level GCN of CGLB (Zhang et al. 2022) with the layer of DGL-LifeSci, except that dropout follows the norm.
 
     Args:
         in_features: number of node features F.

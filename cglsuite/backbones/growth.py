@@ -47,6 +47,6 @@ def output_axes(head: nn.Module) -> Iterator[tuple[Tensor, int]]:
     elif isinstance(head, (GCNConv, GINConv)):
         yield head.linear.weight, 1
     else:
-        raise NotApplicable(f"scenario.head = growing: a {type(head).__name__} head cannot initialise outputs one by one; expected fixed")
+        raise NotApplicable(f"scenario.head = growing: a {type(head).__name__} head cannot initialise outputs one by one; expected 'fixed'")
     if isinstance(head.bias, nn.Parameter):
         yield head.bias, 0

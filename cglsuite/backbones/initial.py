@@ -34,7 +34,7 @@ def redraw(model: Backbone, how: str) -> None:
     if how == "glorot":
         return
     if how not in ("linear", "xavier-normal", "fan-in-normal"):
-        raise SpecError(f"backbone.init = {how}: expected glorot, linear, xavier-normal or fan-in-normal")
+        raise SpecError(f"backbone.init = {how!r}: expected 'glorot', 'linear', 'xavier-normal' or 'fan-in-normal'")
     for module in model.modules():
         if isinstance(module, GCNConv | GINConv | GATConv):
             _map(module.linear.weight, module.linear.weight.shape, module.bias, how)

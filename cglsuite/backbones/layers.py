@@ -105,7 +105,7 @@ class GCNConv(nn.Module):
         if embeddings == "propagated":
             return content_attention(graph.propagate(self.operator, hidden), graph)
         if embeddings != "degree-normalised":
-            raise SpecError(f"attention from embeddings {embeddings!r}: expected propagated or degree-normalised")
+            raise SpecError(f"attention cannot be computed from embeddings {embeddings!r}; expected 'propagated' or 'degree-normalised'")
         source, _ = graph.edges_with_loops
         sent = hidden * counted(source, graph.n_nodes).to(hidden.dtype).rsqrt().unsqueeze(-1)
         inputs, outputs = self.linear.weight.shape

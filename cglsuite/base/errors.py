@@ -59,7 +59,7 @@ class SpecError(UsageError):
 
 
 class NotApplicable(CglsuiteError):
-    """The combination is impossible (N/A in published tables); the message gives the reason."""
+    """The combination is impossible (N/A in published tables). The message gives the reason."""
 
     exit_code = 3
 

@@ -13,7 +13,8 @@ __all__ = ["canonical", "digest", "plain"]
 
 
 def plain(obj: Any) -> Any:
-    """Convert ``obj`` to JSON types: dataclasses and mappings become dicts, tuples and arrays become lists, and non-finite floats become
+    """Convert ``obj`` to JSON-serialisable values: dataclasses and mappings become dicts, tuples and arrays become lists, and non-finite
+    floats become
     ``None``.
 
     Raises:

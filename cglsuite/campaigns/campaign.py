@@ -173,7 +173,7 @@ class OrderDesign:
             detail = f" of {n_tasks} tasks" if self.rule == "all-tasks" else ""
             number = f"{count} orders{detail}" if count < 10**30 else f"all orders{detail}"
             raise UsageError(
-                f'seeds.orders = "{self.rule}": {number} are too many; expected at most {ORDERS_LIMIT}, '
+                f'seeds.orders = "{self.rule}": {number} orders are too many; expected at most {ORDERS_LIMIT}, '
                 'for example "random-tasks:100" or "latin-tasks"'
             )
         if self.classes and n_tasks is not None and self.classes < n_tasks:
@@ -385,7 +385,7 @@ class SeedAxes(_Section):
 
     @property
     def count(self) -> int:
-        """Return the number of repetitions without creating them."""
+        """The number of repetitions without creating them."""
         lengths = (len(self.order), len(self.split), len(self.init))
         return math.prod(lengths) if self.design == "cross" else max(lengths)
 
@@ -455,7 +455,7 @@ class Grid(_Section):
 
     @property
     def further(self) -> dict[str, Any]:
-        """Return all axes other than scenarios, methods and backbones, by dotted key."""
+        """All axes other than scenarios, methods and backbones, by dotted key."""
         return ({PRETRAINING_SCHEME: self.pretraining} if self.pretraining else {}) | dict(self.axes)
 
     @model_validator(mode="after")
@@ -495,9 +495,13 @@ class SearchSection(_Section):
         spaces: dict[str, Mapping[str, Any]] = {"grid": self.grid, **{f"methods.{method}": space for method, space in self.methods.items()}}
         ranges = [f"{where}.{key}" for where, space in spaces.items() for key, axis in space.items() if isinstance(axis, Range)]
         if ranges and self.trials is None:
-            raise ValueError(f"{ranges[0]} is a range, from which points are drawn: set trials, or list values instead")
+            raise ValueError(
+                f"{ranges[0]} is a range, from which points are drawn: set trials to the number of points, or list the values instead"
+            )
         if not ranges and "draw" in self.model_fields_set:
-            raise ValueError(f'draw = "{self.draw}" applies only to ranges such as {{ log = [1e-4, 1e-1] }}, and there are none: remove it')
+            raise ValueError(
+                f'draw = "{self.draw}" applies only to ranges such as {{ log = [1e-4, 1e-1] }}, but this search has none: remove it'
+            )
         return self
 
 
@@ -558,27 +562,27 @@ class Campaign(_Section):
 
     @property
     def path(self) -> Path | None:
-        """Return the path of the campaign file, if it was read from a file."""
+        """The path of the campaign file, if it was read from a file."""
         return self._path
 
     @property
     def where(self) -> str:
-        """Return the campaign's file or name, for messages."""
+        """The campaign's file or name, for messages."""
         return str(self._path) if self._path else f"campaign {self.name!r}"
 
     @property
     def folder(self) -> Path:
-        """Return the folder that the campaign's relative paths refer to."""
+        """The folder that the campaign's relative paths refer to."""
         return self._path.parent if self._path else Path()
 
     @property
     def stores(self) -> list[Path]:
-        """Return the folders in ``run.read``."""
+        """The folders in ``run.read``."""
         return [self.folder / Path(name).expanduser() for name in self.run.read]
 
     @property
     def withheld(self) -> list[str]:
-        """Return the campaign's plugin files that the user has not allowed. Their code is not run."""
+        """The campaign's plugin files that the user has not allowed. Their code is not run."""
         allowed = {os.path.realpath(path) for path in plugin_files()}
         files = {name: os.path.realpath((self.folder / name).expanduser()) for name in self.plugins}
         return [name for name, path in files.items() if path not in allowed]

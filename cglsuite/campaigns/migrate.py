@@ -71,7 +71,7 @@ class Candidate:
 
     @property
     def seconds(self) -> float:
-        """Return the cell's run time in seconds."""
+        """The cell's run time in seconds."""
         return float(self.record.timings_s.get("total") or 0.0)
 
 

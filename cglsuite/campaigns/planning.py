@@ -48,7 +48,7 @@ class _Group:
     point: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
     def takes(self, key: str) -> bool:
-        """Return whether a key applies to this group. Keys in common sections always do; others apply only if declared."""
+        """Return whether a key applies to this group. Keys in common sections always apply, and other keys apply only if they are declared."""
         section, dot, name = key.partition(".")
         if dot and section != "scenario":
             return section not in self.declared or name in self.declared[section]
@@ -162,7 +162,7 @@ class _Planner:
 
     @cached_property
     def _pretraining_hyperparameters(self) -> list[str]:
-        """Return the hyperparameters of every pre-training scheme that the campaign or an override names."""
+        """The hyperparameters of every pre-training scheme that the campaign or an override names."""
         schemes = [*self.campaign.grid.further.get(PRETRAINING_SCHEME, ())]
         layers = [self.overrides.values, self.campaign.values, *(override.values for override in self.campaign.overrides)]
         schemes += [layer[PRETRAINING_SCHEME] for layer in layers if PRETRAINING_SCHEME in layer]

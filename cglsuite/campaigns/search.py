@@ -102,7 +102,7 @@ class Scope:
             )
 
     def score(self, record: Record) -> float | None:
-        """Return the validation score of a finished record; None if it has none.
+        """Return the validation score of a finished record, or ``None`` if it has no score.
 
         Raises:
             UsageError: the record's stream has no more tasks than the scope.
@@ -346,22 +346,24 @@ class Search:
 
     @property
     def cells(self) -> list[PlannedCell]:
-        """Return the cells of all candidates."""
+        """The cells of all candidates."""
         return [cell for candidate in self.candidates for cell in candidate.cells]
 
     @property
     def label(self) -> str:
-        """Return a one-line label for display."""
+        """A one-line label for display."""
         return f"{self.scenario} × {self.method}" + (f" × {self.backbone}" if self.backbone else "")
 
     @property
     def digest(self) -> str:
-        """Return the name of the outcome's file. It changes whenever a candidate's cells change."""
+        """The name of the outcome's file. It changes whenever a candidate's cells change."""
         grid = [(c.overrides, [p.key for p in c.cells]) for c in self.candidates]
         return search_digest(self.scenario, self.method, self.backbone, grid, str(self.scope))
 
     def choose(self, store: Store) -> Choice | None:
-        """Return the choice based on the records in ``store``, or the stored choice if they were deleted; None while cells are missing."""
+        """Return the choice based on the records in ``store``, or the stored choice if they were deleted. Returns ``None`` while cells are
+        missing.
+        """
         records = {p.key: store.get(p.key) for p in self.cells if p.ready}
         if any(record is None for record in records.values()):
             stored = store.get_search(self.digest)

@@ -56,35 +56,35 @@ class ForgettingSplit:
 
     @property
     def by_task(self) -> NDArray[np.float64]:
-        """Return ``M[j, j] - M[T, j]`` for every task except the last, float64 [T - 1]."""
+        """``M[j, j] - M[T, j]`` for every task except the last, float64 [T - 1]."""
         learnt = self.matrix[1:]
         forgotten: NDArray[np.float64] = (np.diagonal(learnt) - learnt[-1])[:-1]
         return forgotten
 
     @property
     def drift_by_task(self) -> NDArray[np.float64]:
-        """Return the loss of performance per task between the old and the new graph, both with the old weights, float64 [T - 1]."""
+        """The loss of performance per task between the old and the new graph, both with the old weights, float64 [T - 1]."""
         drift: NDArray[np.float64] = (np.diagonal(self.matrix[1:]) - np.diagonal(self.later))[:-1]
         return drift
 
     @property
     def weights_by_task(self) -> NDArray[np.float64]:
-        """Return the loss of performance per task between the old and the new weights, both in the new graph, float64 [T - 1]."""
+        """The loss of performance per task between the old and the new weights, both in the new graph, float64 [T - 1]."""
         return self.by_task - self.drift_by_task
 
     @property
     def forgetting(self) -> float:
-        """Return ``mean_{j<T} (M[j, j] - M[T, j])``, the sum of both parts. This is the metric ``forgetting_from_diagonal``."""
+        """``mean_{j<T} (M[j, j] - M[T, j])``, the sum of both parts. This is the metric ``forgetting_from_diagonal``."""
         return float(self.by_task.mean())
 
     @property
     def drift(self) -> float:
-        """Return the forgetting due to changes in the graph: the mean of :attr:`drift_by_task`."""
+        """The forgetting due to changes in the graph: the mean of :attr:`drift_by_task`."""
         return float(self.drift_by_task.mean())
 
     @property
     def weights(self) -> float:
-        """Return the forgetting due to changes in the weights and, in class-IL, additional competing outputs: the mean of
+        """The forgetting due to changes in the weights and, in class-IL, additional competing outputs: the mean of
         :attr:`weights_by_task`.
         """
         return float(self.weights_by_task.mean())

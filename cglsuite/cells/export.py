@@ -41,17 +41,17 @@ class Export:
 
     @property
     def files(self) -> dict[str, bytes]:
-        """Return the content of each file by name."""
+        """The content of each file by name."""
         return {f"{self.name}.npz": self.npz, f"{self.name}.json": self.description}
 
     @property
     def hashes(self) -> dict[str, str]:
-        """Return the SHA-256 (hex) of each file by name."""
+        """The SHA-256 (hex) of each file by name."""
         return {name: hashlib.sha256(content).hexdigest() for name, content in self.files.items()}
 
     @property
     def metadata(self) -> dict[str, Any]:
-        """Return the description as JSON-serialisable values."""
+        """The description as JSON-serialisable values."""
         described: dict[str, Any] = json.loads(self.description)
         return described
 

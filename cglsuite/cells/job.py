@@ -19,8 +19,9 @@ def job_environment(**facts: str) -> dict[str, str]:
 
 
 def job_facts() -> Mapping[str, Any]:
-    """Return the entry for the cluster job in a record's environment, ``{"job": {"engine", "id", "name", "host"}}``; empty outside a
-    job."""
+    """Return the entry for the cluster job in a record's environment, ``{"job": {"engine", "id", "name", "host"}}``. It is empty outside a
+    job.
+    """
     try:
         facts = json.loads(os.environ.get(JOB, ""))
     except ValueError:

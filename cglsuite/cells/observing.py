@@ -53,7 +53,7 @@ class ObservedCell:
 
     @property
     def label(self) -> str:
-        """Return a one-line label for display."""
+        """A one-line label for display."""
         seeds = self.spec.seeds
         names = f"{self.spec.scenario.name} × {self.spec.method} × {self.spec.backbone}"
         return f"{names} (order {seeds.order}, split {seeds.split}, init {seeds.init})"
@@ -72,7 +72,7 @@ class ObservedCell:
 
     @property
     def folder(self) -> str:
-        """Return a folder name that is unique to this cell."""
+        """A folder name that is unique to this cell."""
         return f"{self.spec.method}-{self.key[:16]}"
 
 
@@ -321,7 +321,7 @@ class ObserverHub:
         self.observers.tell("cell_started", self.cells[key])
 
     def handle_event(self, kind: str, event: Mapping[str, Any]) -> None:
-        """Handle an event of a :class:`Sender`; other events are ignored."""
+        """Handle an event from a :class:`Sender`, and ignore other events."""
         cell = self.cells.get(event.get("key", ""))
         if cell is None:
             return

@@ -56,7 +56,7 @@ class CellRequest:
 
     @property
     def label(self) -> str:
-        """Return a one-line label for display."""
+        """A one-line label for display."""
         backbone = f" × {self.backbone}" if self.backbone else ""
         place = "".join(f"{name.partition('.')[2] or name}={value}, " for name, value in self.point.items())
         seeds = f"order {self.seeds.order}, split {self.seeds.split}, init {self.seeds.init}"
@@ -68,7 +68,7 @@ class CellRequest:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> CellRequest:
-        """The inverse of :meth:`to_json`."""
+        """Create the object from the output of :meth:`to_json`."""
         return cls(**{**data, "seeds": Seeds(**data["seeds"])})
 
 
@@ -88,12 +88,12 @@ class PlannedCell:
 
     @property
     def ready(self) -> bool:
-        """Return whether this cell can be run."""
+        """Whether this cell can be run."""
         return self.state == "ready"
 
     @property
     def backbone(self) -> str:
-        """Return the name of the resolved backbone, or of the requested backbone if the request was not resolved."""
+        """The name of the resolved backbone, or of the requested backbone if the request was not resolved."""
         return self.cell.backbone if self.cell is not None else self.request.backbone or ""
 
 

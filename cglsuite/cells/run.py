@@ -540,8 +540,9 @@ def first_backbone(cell: CellSpec, catalogue: Catalogue, stream: TaskStream | Ta
 
 
 def pretraining_facts(cell: CellSpec, catalogue: Catalogue, tasks: Sequence[Mapping[str, Any]], data_hash: str | None) -> dict[str, Any]:
-    """Return a record's facts about pre-training: its name, epochs, losses, seconds and a digest of the weights; empty without
-    pre-training."""
+    """Return a record's facts about pre-training: its name, epochs, losses, seconds and a digest of the weights. They are empty without
+    pre-training.
+    """
     if cell.pretraining == NO_PRETRAINING or not tasks:
         return {}
     facts = _KEPT.get(_identity(cell, catalogue, tasks[0]["content"], data_hash))

@@ -74,7 +74,7 @@ class CellSpec:
 
     @property
     def configuration(self) -> dict[str, Any]:
-        """Return the value of every switch and hyperparameter by dotted key. Implicit ones are included only if they differ from their
+        """The value of every switch and hyperparameter by dotted key. Implicit ones are included only if they differ from their
         defaults.
         """
         scenario = {k: v for k, v in switches(self.scenario).items() if k not in ("dataset_hyperparameters", "backbone_hyperparameters")}
@@ -92,12 +92,12 @@ class CellSpec:
 
     @property
     def weighted(self) -> bool:
-        """Return whether message graphs use the data's edge weights (the hyperparameter ``edge_weight`` of a built-in backbone)."""
+        """Whether message graphs use the data's edge weights (the hyperparameter ``edge_weight`` of a built-in backbone)."""
         return self.backbone in _WEIGHTED and bool(self.backbone_hyperparameters.get("edge_weight"))
 
     @property
     def backbone_arguments(self) -> dict[str, Value]:
-        """Return the hyperparameters that the backbone's factory receives. ``edge_weight`` is not one of them, since it is for the message
+        """The hyperparameters that the backbone's factory receives. ``edge_weight`` is not one of them, since it is for the message
         graphs.
         """
         return {n: v for n, v in self.backbone_hyperparameters.items() if n != "edge_weight" or self.backbone not in _WEIGHTED}
@@ -218,11 +218,13 @@ def _requested_pretraining(catalogue: Catalogue, values: Mapping[str, Any]) -> P
 def _check_pretraining(scenario: ScenarioSpec, method: MethodSpec, spec: PretrainingSpec) -> None:
     """Raise NotApplicable if there is no first task to pre-train on, or the method would not use pre-trained weights."""
     if scenario.level not in spec.levels:
-        raise NotApplicable(f"pre-training {spec.name!r} works on {', '.join(spec.levels)}; {scenario.name!r} is {scenario.level}")
+        raise NotApplicable(f"pre-training {spec.name!r} supports only {', '.join(spec.levels)}, but {scenario.name!r} is {scenario.level}")
     if scenario.setting == "task-free":
-        raise NotApplicable(f"pre-training {spec.name!r} uses the first task; {scenario.name!r} is a stream without tasks")
+        raise NotApplicable(f"pre-training {spec.name!r} trains on the first task, but {scenario.name!r} is a stream without tasks")
     if "past-views" in method.needs:
-        raise NotApplicable(f"method {method.name!r} trains a fresh model on all tasks so far; pre-training on the first does not apply")
+        raise NotApplicable(
+            f"method {method.name!r} trains a fresh model on all tasks so far, so pre-training on the first task does not apply"
+        )
 
 
 def _check_weights(scenario: ScenarioSpec, dataset: DatasetSpec) -> None:
@@ -381,11 +383,15 @@ def _counterparts(catalogue: Catalogue, scenario: ScenarioSpec, method: MethodSp
 
 def _check_applicable(scenario: ScenarioSpec, method: MethodSpec, backbone: BackboneSpec, dataset: DatasetSpec, counterparts: str) -> None:
     if scenario.level not in dataset.levels:
-        raise NotApplicable(f"dataset {dataset.name!r} has levels {', '.join(dataset.levels)}; {scenario.name!r} is {scenario.level}")
+        raise NotApplicable(
+            f"dataset {dataset.name!r} supports only {', '.join(dataset.levels)}, but {scenario.name!r} is {scenario.level}"
+        )
     if scenario.level not in backbone.levels:
-        raise NotApplicable(f"backbone {backbone.name!r} works on {', '.join(backbone.levels)}; {scenario.name!r} is {scenario.level}")
+        raise NotApplicable(
+            f"backbone {backbone.name!r} supports only {', '.join(backbone.levels)}, but {scenario.name!r} is {scenario.level}"
+        )
     if scenario.level not in method.levels:
-        raise NotApplicable(f"method {method.name!r} works on {', '.join(method.levels)}; {scenario.name!r} is {scenario.level}")
+        raise NotApplicable(f"method {method.name!r} supports only {', '.join(method.levels)}, but {scenario.name!r} is {scenario.level}")
     learnt = "single" if scenario.labels == "open" else scenario.labels  # an open world changes queries, not training
     if method.labels and learnt not in method.labels:
         raise NotApplicable(
@@ -494,7 +500,7 @@ class Difference:
 
     @property
     def section(self) -> str:
-        """Return the part of the preset that contains the field: ``scenario``, ``stream``, ``schedule``, ``training``, ``backbone``,
+        """The part of the preset that contains the field: ``scenario``, ``stream``, ``schedule``, ``training``, ``backbone``,
         ``dataset`` or ``method_defaults``.
         """
         return self.field.partition(".")[0]

@@ -717,7 +717,7 @@ class RemoteFolder:
                 self._files._raise_not_found_for_status(answer, url)
                 coding = answer.headers.get("Content-Encoding", "identity").strip().lower() or "identity"
                 if coding not in _CODINGS:
-                    raise StoreError(f"{self.shown}/{name} has content encoding {quoted(coding)}; expected none, or gzip")
+                    raise StoreError(f"{self.shown}/{name} has the content encoding {quoted(coding)}; expected 'gzip' or no encoding")
                 inflate = None if coding == "identity" else zlib.decompressobj(_ANY_HEADER)
                 content, came, began = bytearray(), 0, time.monotonic()
                 async for chunk in answer.content.iter_chunked(_CHUNK):
@@ -727,7 +727,8 @@ class RemoteFolder:
                         raise StoreError(f"{self.shown}/{name} is larger than {max_bytes:,} bytes; expected no more")
                     if (waited := time.monotonic() - began) > STALLED_S + came / _SLOWEST:
                         raise StoreError(
-                            f"{self.shown}/{name} arrives too slowly ({came:,} bytes in {waited:.0f} s); the download was stopped"
+                            f"{self.shown}/{name} was downloading too slowly ({came:,} bytes in {waited:.0f} s), so the "
+                            "download was stopped; try again later"
                         )
                 return bytes(content)
 

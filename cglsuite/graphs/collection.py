@@ -101,7 +101,7 @@ class GraphSet(ABC):
 
     @abstractmethod
     def payload(self) -> dict[str, Tensor]:
-        """The CPU tensors in which a replay memory stores these graphs; :meth:`rebuilt` is the inverse."""
+        """Return the CPU tensors in which a replay memory stores these graphs. :meth:`rebuilt` is the inverse."""
 
     @abstractmethod
     def rebuilt(self, payload: Mapping[str, Tensor]) -> Self:

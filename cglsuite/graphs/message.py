@@ -106,7 +106,7 @@ class MessageGraph:
 
     @cached_property
     def in_neighbours(self) -> tuple[Any, Any]:
-        """Return the in-neighbours in CSR form on the CPU: node i receives messages from ``sources[pointers[i]:pointers[i + 1]]``.
+        """The in-neighbours in CSR form on the CPU: node i receives messages from ``sources[pointers[i]:pointers[i + 1]]``.
 
         Self-loops are dropped (the propagation operators add their own), parallel edges are kept, and edges may be in any order.
 
@@ -155,7 +155,8 @@ class MessageGraph:
 
     @contextmanager
     def scratch(self) -> Iterator[Any]:
-        """A buffer for samplers: int64 [N], filled with -1. Callers must restore -1 after writing, so that a batch does not cost O(N).
+        """Return a buffer for samplers: int64 [N], filled with -1. Callers must restore -1 after writing, so that a batch does not cost
+        O(N).
 
         Each sampling thread has its own buffer.
         """
@@ -184,7 +185,7 @@ class MessageGraph:
     def operator(self, kind: Operator, device: str | torch.device) -> SparseMatrix | None:
         """Compute the matrix used by :meth:`propagate`; ``None`` without edges (``sum`` is then zero, and the others are the identity)."""
         if kind not in ("sum", "sum-self", "sym"):
-            raise SpecError(f"unknown propagation {kind!r}; expected sum, sum-self or sym")
+            raise SpecError(f"unknown propagation {kind!r}; expected 'sum', 'sum-self' or 'sym'")
         if self.n_edges <= _SORTED:
             return sorted_operator(self._edges, self.n_nodes, kind, device)
         adjacency = self._heard(loops=kind != "sum")

@@ -202,7 +202,7 @@ class PackedSource:
         return total.hexdigest()
 
     def training(self, ids: Tensor, seed: int, device: str) -> PackedGraphs:
-        """Return the graphs ``ids`` (int64 [n]); the seed is ignored."""
+        """Return the graphs ``ids`` (int64 [n]). The seed is ignored."""
         return PackedGraphs(self._pack.take(ids), device)
 
     def queries(self, ids: Tensor, device: str) -> PackedGraphs:

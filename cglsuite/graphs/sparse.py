@@ -82,7 +82,7 @@ class SparseMatrix:
 
     @classmethod
     def identity(cls, n: int, device: str | torch.device = "cpu") -> SparseMatrix:
-        """The identity matrix [n, n]."""
+        """Create the identity matrix [n, n]."""
         return cls(scipy.sparse.identity(n, np.float32, "csr"), device)
 
     @cached_property

@@ -45,7 +45,7 @@ class Sent(NamedTuple):
 
     @property
     def equal(self) -> bool:
-        """Return whether the copy is unchanged since it was created."""
+        """Whether the copy is unchanged since it was created."""
         return self.there._version == self.version
 
 

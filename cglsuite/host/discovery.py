@@ -256,7 +256,7 @@ class PluginRecord:
 
     @property
     def installation(self) -> str:
-        """``"editable"``, ``"installed"``, ``"plugin file"``, or a note that another copy was imported; empty without a file."""
+        """``"editable"``, ``"installed"``, ``"plugin file"``, or a note that another copy was imported. It is empty if there is no file."""
         if self.from_file or self.source is None:
             return "plugin file" if self.from_file else ""
         return installation(self.distribution, self.source)
@@ -267,7 +267,7 @@ class PluginRecord:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> PluginRecord:
-        """The inverse of :meth:`as_json`."""
+        """Create the object from the output of :meth:`as_json`."""
         source, provides = data["source"], data["provides"]
         return cls(
             **{

@@ -85,11 +85,11 @@ class Bundle:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Sequence[str]], store: Path) -> Bundle:
-        """The inverse of :meth:`to_json`."""
+        """Create the bundle from the output of :meth:`to_json`."""
         return cls({name: Planned(sha256=sha256, path=path) for name, (sha256, path) in data.items()}, store / CODE)
 
     def to_json(self) -> dict[str, list[str]]:
-        """The bundle as JSON-serialisable values."""
+        """Return the bundle as JSON-serialisable values."""
         return {name: [module.sha256, module.path] for name, module in self.modules.items()}
 
     @property
@@ -238,7 +238,10 @@ def serve(bundle: Bundle, is_user_module: Callable[[str], bool] = lambda name: F
         StoreError: this process has already imported one of the modules or serves another bundle.
     """
     if active() is not None or (there := sorted(bundle.top_level_names & sys.modules.keys())):
-        raise StoreError(f"this process has already imported {', '.join(there) if active() is None else 'from another bundle'}")
+        raise StoreError(
+            f"this process has already imported {', '.join(there) if active() is None else 'modules from another bundle'}; use a "
+            "new process"
+        )
     if bundle.modules:
         _ACTIVE.append(bundle)
         sys.meta_path.insert(0, _Finder(bundle, is_user_module))

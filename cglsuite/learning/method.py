@@ -104,7 +104,7 @@ class Phase:
         if not self.share > 0:
             raise SpecError(f"phase {self.name!r}: share = {self.share!r}; expected a number above 0 (1 = all epochs of the protocol)")
         if self.monitor not in ("protocol", "loss", "none"):
-            raise SpecError(f"phase {self.name!r}: monitor = {self.monitor!r}; expected protocol, loss or none")
+            raise SpecError(f"phase {self.name!r}: monitor = {self.monitor!r}; expected 'protocol', 'loss' or 'none'")
 
 
 class Method:

@@ -41,7 +41,7 @@ def unclaimed(prefix: str) -> Iterator[bool]:
 
 
 class Runner(ABC, Generic[S]):
-    """Run one method on a stream in stages. Each stage ends with an evaluation, and the first stage precedes all training.
+    """Runs one method on a stream in stages. Each stage ends with an evaluation, and the first stage precedes all training.
 
     Args:
         stream: the stream, which only the runner can access.

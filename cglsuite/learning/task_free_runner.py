@@ -22,7 +22,7 @@ from cglsuite.streams.views import on_host
 
 
 class TaskFreeRunner(Runner[TaskFreeStream]):
-    """Run one method on a task-free stream. See :class:`~cglsuite.learning.runner.Runner` for the arguments.
+    """Runs one method on a task-free stream. See :class:`~cglsuite.learning.runner.Runner` for the arguments.
 
     The method takes ``training.epochs`` optimiser steps on each batch. With ``past_views`` (an upper bound), it instead trains offline on
     all training items for ``offline_epochs`` epochs, before the first evaluation.

@@ -22,7 +22,7 @@ from cglsuite.streams import Batch, QueryGroup, TaskStream, TaskView
 
 
 class TaskRunner(Runner[TaskStream]):
-    """Run one method on a stream of tasks. See :class:`~cglsuite.learning.runner.Runner` for the arguments.
+    """Runs one method on a stream of tasks. See :class:`~cglsuite.learning.runner.Runner` for the arguments.
 
     With ``past_views``, every view contains the views of all earlier tasks.
     """

@@ -41,13 +41,13 @@ class WeightedMessageGraph(MessageGraph):
 
     @property
     def plain(self) -> MessageGraph:
-        """Return the graph without its weights."""
+        """The graph without its weights."""
         return MessageGraph(self.features, self._edges, self.device)
 
     def operator(self, kind: Operator, device: str | torch.device) -> SparseMatrix | None:
         """Compute the matrix used by :meth:`propagate`, or ``None`` for ``sum`` without edges, which is zero."""
         if kind not in ("sum", "sum-self", "sym"):
-            raise SpecError(f"propagation {kind!r}: expected sum, sum-self or sym")
+            raise SpecError(f"unknown propagation {kind!r}; expected 'sum', 'sum-self' or 'sym'")
         source, target = self._edges.cpu().numpy()
         proper = source != target
         weights = self.weights.numpy()[proper]

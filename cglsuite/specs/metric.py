@@ -112,7 +112,7 @@ class MetricSpec(PluginSpec):
         return -DIRECTIONS[self.direction].sign * value
 
     def excluded(self, scenario: Mapping[str, object]) -> str:
-        """Explain why the metric does not apply to a scenario with this setting and performance; an empty string if it applies."""
+        """Explain why the metric does not apply to a scenario with this setting and performance. Returns an empty string if it applies."""
         setting, performance = scenario.get("setting", self.settings[0]), scenario.get("performance")
         if setting not in self.settings:
             return f"does not apply to {setting}, only to {', '.join(self.settings)}"

@@ -404,7 +404,10 @@ class ScenarioSpec(PluginSpec):
                 f"scenario.performance = {self.performance} does not apply to {self.labels} labels; expected {measures_by_kind}"
             )
         if self.labels == "open" and (self.setting != "class-il" or self.level not in ("NC", "LC", "GC")):
-            raise SpecError(f"scenario.labels = open: {self.name} is {self.level}, {self.setting}; expected NC, LC or GC in class-il")
+            raise SpecError(
+                f"scenario.labels = open: {self.name} is {self.level}, {self.setting}; expected level 'NC', 'LC' or 'GC' and setting "
+                "'class-il'"
+            )
         if self.labels == "real" and self.training.class_balanced:
             raise SpecError("training.class_balanced = true, but real targets have no classes to balance; expected false")
         if (self.setting == "task-free") != (self.task_free is not None):
@@ -419,9 +422,11 @@ class ScenarioSpec(PluginSpec):
         self._check_queries()
         self._check_few_shot()
         if not _SCOPES.fullmatch(self.search_scope):
-            raise SpecError(f"{self.name}: search_scope = {quoted(self.search_scope)}; expected all, or first-tasks(k) with k at least 2")
+            raise SpecError(
+                f"{self.name}: search_scope = {quoted(self.search_scope)}; expected 'all', or 'first-tasks(k)' with k at least 2"
+            )
         if self.task_free is not None and self.search_scope != "all":
-            raise SpecError(f"{self.name}: search_scope = {quoted(self.search_scope)}; expected all for a task-free stream")
+            raise SpecError(f"{self.name}: search_scope = {quoted(self.search_scope)}; expected 'all' for a task-free stream")
         if self.level == "NR" and self.replicas > 1:
             raise SpecError(f"scenario.replicas = {self.replicas}: graphs whose nodes have real targets cannot be copied; expected 1")
         if list(self.task_bins) != sorted(set(self.task_bins)):
@@ -449,7 +454,7 @@ class ScenarioSpec(PluginSpec):
         }
         for reason, holds in reasons.items():
             if holds:
-                raise SpecError(f"{self.name}: {', '.join(changed)}: {reason}; expected query_grouping = task, query_edges = own")
+                raise SpecError(f"{self.name}: {', '.join(changed)}: {reason}; expected query_grouping = 'task' and query_edges = 'own'")
 
     def _check_few_shot(self) -> None:
         """Check that base tasks and few-shot tasks are used only in streams with class-based tasks and one label per item."""

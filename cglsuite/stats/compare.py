@@ -140,7 +140,7 @@ def _tested(units: Replicates, test: str, level: float) -> tuple[Difference, Eff
     name = f"{units.factors[0]}s"
     if test == "wilcoxon":
         if len(units.factors) == 2:
-            raise Refused(f"{units.unit} are crossed, but Wilcoxon's signed-rank test is for pairs over one factor")
+            raise Refused(f"{units.unit} are crossed, but Wilcoxon's signed-rank test supports only pairs over one factor")
         if not units.paired:
             raise Refused(f"the methods share no {units.unit}, but Wilcoxon's signed-rank test needs pairs")
         if units.overlap:
@@ -596,9 +596,9 @@ def share_within(
     """
     d, s, m = (np.atleast_2d(np.asarray(values, dtype=np.float64)) for values in (differences, errors, margins))
     if d.shape[1] < MIN_ROWS:
-        raise Refused(f"the table has {several(d.shape[1], 'row')}, but a share needs at least {MIN_ROWS}")
+        raise Refused(f"the table has {several(d.shape[1], 'row')}, but computing a share needs at least {MIN_ROWS}")
     if not (np.isfinite(d).all() and (s > 0.0).all()):
-        raise Refused("every row of a share needs a difference and a standard error")
+        raise Refused("a share cannot be computed, because some rows lack a difference or a standard error")
     names = list(dict.fromkeys(blocks))
     member = np.array([[float(block == name) for name in names] for block in blocks])
     sampler = _Sampler(d, s, member, scale, np.random.default_rng(seed))

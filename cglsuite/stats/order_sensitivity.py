@@ -260,7 +260,7 @@ def task_orders(frame: pd.DataFrame) -> tuple[pd.DataFrame, str]:
     """
     counts = frame[["order", "partition"]].drop_duplicates().groupby("partition").size()
     if not len(counts) or int(counts.max()) < 2:
-        raise Refused(f"no two of the {len(counts)} orders consist of the same tasks, which an OPD per task requires")
+        raise Refused(f"an OPD per task needs orders with the same tasks, but no two of the {len(counts)} orders have the same tasks")
     most = str(counts.index[int(counts.to_numpy().argmax())])
     return frame[frame["partition"] == most], most
 

@@ -134,7 +134,7 @@ def wilcoxon(first: ArrayLike, second: ArrayLike, *, level: float = 0.95, unit: 
     n = differences.size
     smallest = 2.0 ** (1 - n)
     if smallest > 1.0 - level:
-        raise Refused(f"{n} {unit} with a difference: Wilcoxon's test cannot give a p below {smallest:.3g}, whatever the data")
+        raise Refused(f"the samples differ in only {n} {unit}, so the p-value of Wilcoxon's test cannot be below {smallest:.3g}")
     result = stats.wilcoxon(differences)
     walsh = np.sort(np.add.outer(differences, differences)[np.triu_indices(n)] / 2.0)
     outside = int(np.searchsorted(np.cumsum(_signed_ranks(n)), (1.0 - level) / 2.0, side="right")) - 1

@@ -70,9 +70,8 @@ def friedman(frame: pd.DataFrame, *, higher_is_better: bool = True, alpha: float
     distance = critical_difference(n_methods, n_blocks, alpha)
     if distance > n_methods - 1:
         raise Refused(
-            f"with {n_blocks} blocks of {n_methods} methods, the critical difference is {distance:.2f} ranks, which is more than "
-            f"the "
-            f"{n_methods - 1} between a method that is always first and one that is always last"
+            f"with {n_blocks} blocks of {n_methods} methods, the critical difference is {distance:.2f} ranks, but ranks "
+            f"cannot differ by more than {n_methods - 1}"
         )
     result = stats.friedmanchisquare(*table.to_numpy(dtype=np.float64).T)
     return Friedman(
@@ -295,9 +294,7 @@ def order_means(frame: pd.DataFrame) -> pd.DataFrame:
     groups = frame.groupby(["method", "order"], sort=False)["value"]
     means = pd.DataFrame({"value": groups.mean(), "n_seeds": groups.size()}).reset_index()
     if means["n_seeds"].nunique() > 1:
-        raise Refused(
-            f"there are from {means['n_seeds'].min()} to {means['n_seeds'].max()} seeds per method and order; expected equal numbers"
-        )
+        raise Refused(f"there are {means['n_seeds'].min()} to {means['n_seeds'].max()} seeds per method and order; expected equal numbers")
     return means
 
 
@@ -384,7 +381,7 @@ def expected_best(scores: Sequence[float]) -> pd.DataFrame:
     """
     values = np.sort(np.asarray(scores, dtype=np.float64))
     if not values.size or not np.isfinite(values).all():
-        raise Refused("the best of n trials requires a finite score for every trial")
+        raise Refused("the best of n trials cannot be computed, because some trials have no finite score")
     rows = []
     for n in range(values.size, 0, -1):
         weights = _weights(values.size, n)

@@ -205,7 +205,7 @@ def _averaged(frame: pd.DataFrame, factors: Sequence[str]) -> int:
     if len(counts) > 1:
         unit = " × ".join(factors)
         raise Refused(
-            f"there are from {min(counts)} to {max(counts)} cells per {unit}; with missing cells, the {unit} means differ in precision"
+            f"there are {min(counts)} to {max(counts)} cells per {unit}, so the {unit} means are not equally precise; run the missing cells"
         )
     return int(counts.pop())
 

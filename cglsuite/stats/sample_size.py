@@ -151,7 +151,9 @@ def crossed_power(variances: DifferenceVariances, n_orders: int, n_seeds: int, d
         Refused: the design is not :func:`cglsuite.stats.admissible`, or there is no spread. UsageError: as in :func:`power`.
     """
     if not admissible(n_orders, n_seeds):
-        raise Refused(f"{n_orders} orders × {n_seeds} seeds are too few: no test for crossed orders and seeds maintains its level")
+        raise Refused(
+            f"{n_orders} orders × {n_seeds} seeds are too few: every test for crossed orders and seeds has too many false positives"
+        )
     error, df = variances.error(n_orders, n_seeds)
     return _power(_size(difference, error, alpha), df, alpha)
 
@@ -221,7 +223,7 @@ def std_bound(std: float, n: int, level: float = 0.8) -> float:
     from scipy import stats
 
     if n < MIN_UNITS:
-        raise Refused(f"a bound needs a standard deviation of at least {MIN_UNITS} values, but it has {n}")
+        raise Refused(f"a bound requires a standard deviation over at least {MIN_UNITS} values, but this one is over {n}")
     return std * sqrt((n - 1) / float(stats.chi2.ppf(1.0 - level, n - 1)))
 
 
@@ -296,7 +298,7 @@ def variance_components(frame: pd.DataFrame) -> VarianceComponents:
     error = "method_order_seed" if n_methods > 1 else "order_seed"
     if squares[error] <= 1e-18:
         raise Refused(
-            "results are exact sums of the effects of methods, orders and seeds, so there is no residual variance to compare them with"
+            "the results are exact sums of method, order and seed effects, so there is no residual variance to compare these effects with"
         )
     moments = _moments(squares, values.shape)
     variances = _restricted(squares, freedom, values.shape, moments)

@@ -37,7 +37,9 @@ def build_asked_once(spec: ScenarioSpec, data: NodeData, seeds: Seeds, device: s
     """
     if (spec.query_grouping, spec.query_edges) != ("pooled", "seen"):
         given = f"query_grouping = {spec.query_grouping}, query_edges = {spec.query_edges}"
-        raise SpecError(f"{spec.name}: {given}: this preset queries each node once; expected query_grouping = pooled, query_edges = seen")
+        raise SpecError(
+            f"{spec.name}: {given}: this preset queries each node once; expected query_grouping = 'pooled' and query_edges = 'seen'"
+        )
     check_labels(spec, data)
     data = partition.replicated(data, spec.replicas)
     return _AskedOnce(spec, data, layout_of(spec, data, seeds), seeds, device)

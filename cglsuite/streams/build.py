@@ -146,7 +146,7 @@ class _Nodes(NodeGraphs, TaskAssembly):
 
     @cached_property
     def _edges_by_task(self) -> tuple[Tensor, list[int]] | None:
-        """Return the edges within tasks, sorted by task, and the offset of each task's edges, or ``None`` if tasks share nodes."""
+        """The edges within tasks, sorted by task, and the offset of each task's edges, or ``None`` if tasks share nodes."""
         task_of = np.full(self.data.n_nodes, -1, np.int16 if len(self) < 2**15 else np.int64)  # 16-bit integers are sorted in linear time
         for k, nodes in enumerate(nodes.numpy() for nodes in self.layout.nodes):
             if (task_of[nodes] >= 0).any():

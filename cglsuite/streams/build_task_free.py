@@ -126,7 +126,8 @@ class TaskFreeAssembly(Assembly, TaskFreeStream):
     def make_batch(self, step: int) -> Batch:
         if self.spec.train_outputs not in ("seen", "all"):
             raise SpecError(
-                f"scenario.train_outputs = {self.spec.train_outputs}: a batch of a task-free stream has no task; expected seen or all"
+                f"scenario.train_outputs = {self.spec.train_outputs!r}, but a batch of a task-free stream has no task; expected 'seen' "
+                "or 'all'"
             )
         seen = self.spec.train_outputs == "seen"
         return self._labelled(self.items[step], self.shown(step + 1) if seen else self._there(self.outputs.any(dim=0)))

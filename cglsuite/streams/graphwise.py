@@ -29,7 +29,9 @@ def build_graph_stream(spec: ScenarioSpec, data: GraphData, seeds: Seeds, device
     """
     check_labels(spec, data)
     if spec.edge_policy != "full":
-        raise SpecError(f"scenario.edge_policy = {spec.edge_policy}: items are whole graphs, with no edges between them; expected full")
+        raise SpecError(
+            f"scenario.edge_policy = {spec.edge_policy!r}, but items are whole graphs, with no edges between them; expected 'full'"
+        )
     if spec.replicas != 1:
         raise SpecError(
             f"scenario.replicas = {spec.replicas}: items are whole graphs, but only a single large graph can be copied; expected 1"

@@ -51,10 +51,12 @@ def layout_of(spec: ScenarioSpec, data: Data, seeds: Seeds) -> Layout:
         DataError: if a class or task is too small, a class has no training items, or the dataset lacks a key.
     """
     if spec.edge_policy == "snapshot" and spec.setting != "time-il":
-        raise SpecError(f"scenario.edge_policy = snapshot: {spec.setting} has no time steps; expected none, inter-task or full")
+        raise SpecError(f"scenario.edge_policy = 'snapshot', but {spec.setting} has no time steps; expected 'none', 'inter-task' or 'full'")
     classes_arrive = spec.setting in ("task-il", "class-il") or (spec.setting == "task-free" and spec.task_key is None)
     if classes_arrive and label_kind(data.y) == "real":
-        raise SpecError(f"scenario.setting = {spec.setting}: the dataset {spec.dataset!r} has no classes; expected domain-il or time-il")
+        raise SpecError(
+            f"scenario.setting = {spec.setting!r}, but the dataset {spec.dataset!r} has no classes; expected 'domain-il' or 'time-il'"
+        )
     layout = _by_classes(spec, data, seeds) if classes_arrive else _by_key(spec, data, seeds)
     _check(spec, data, layout)
     return layout
@@ -142,7 +144,8 @@ def _by_key(spec: ScenarioSpec, data: Data, seeds: Seeds) -> Layout:
     limit = spec.n_tasks or len(names)
     if limit > len(names):
         raise SpecError(
-            f"scenario.n_tasks = {limit}: {spec.task_key} defines only {len(names)} tasks; lower it, or set none to use them all"
+            f"scenario.n_tasks = {limit}: {spec.task_key} defines only {len(names)} tasks; lower n_tasks, or set it to none to use "
+            "all of them"
         )
     place = place.clamp(max=limit)
     task = torch.where(labelled & (place < limit), place, -1)
@@ -161,7 +164,7 @@ def _time_steps(spec: ScenarioSpec, key: Tensor, times: Tensor) -> tuple[Tensor,
     Without bins, the steps are the ``times`` of labelled nodes. A node whose time is between two steps arrives with the later one.
     """
     if spec.class_order != "native":
-        raise SpecError(f"scenario.class_order = {spec.class_order}: time steps have a fixed order; expected native")
+        raise SpecError(f"scenario.class_order = {spec.class_order!r}, but time steps have a fixed order; expected 'native'")
     if not spec.task_bins:
         return torch.searchsorted(times, key), [f"{spec.task_key} {time}" for time in times.tolist()]
     names = [f"{spec.task_key} {a} to {b}" for a, b in zip(("start", *spec.task_bins), (*spec.task_bins, "end"), strict=True)]

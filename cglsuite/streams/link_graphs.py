@@ -79,8 +79,9 @@ class LinkGraphs(NodeGraphs, TaskAssembly):
 
 
 class LinkClassification(LinkGraphs):
-    """A link-classification stream. Links of every split carry messages and can be queried once they exist; labels are never in the
-    graph."""
+    """A link-classification stream. Links of every split carry messages and can be queried once they exist. Labels are never part of the
+    graph.
+    """
 
     def __init__(self, spec: ScenarioSpec, data: LinkData, layout: Layout, seeds: Seeds, device: str) -> None:
         super().__init__(spec, data, layout, seeds, device)

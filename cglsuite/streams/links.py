@@ -51,7 +51,7 @@ def build_link_stream(spec: ScenarioSpec, data: LinkData, seeds: Seeds, device: 
 def _check(spec: ScenarioSpec, data: LinkData) -> None:
     if not isinstance(data, LinkData) or spec.level not in ("LC", "LP"):
         raise SpecError(
-            f"scenario.level = {spec.level}, and the dataset {spec.dataset!r} contains {type(data).__name__}, but this builder creates "
+            f"scenario.level = {spec.level!r}, and the dataset {spec.dataset!r} contains {type(data).__name__}, but this builder creates "
             "streams of links; expected LC or LP with LinkData, or another scenario.builder"
         )
     check_labels(spec, data)
@@ -66,8 +66,8 @@ def _check(spec: ScenarioSpec, data: LinkData) -> None:
         raise SpecError(f"scenario.replicas = {spec.replicas}: only graphs whose items are nodes can be copied; expected 1")
     if spec.node_features == "given" and data.x is None:
         raise SpecError(
-            f"scenario.node_features = given: the dataset {spec.dataset!r} has no node features; expected degrees or log-degrees, "
-            "which are counted from the edges that carry messages"
+            f"scenario.node_features = given: the dataset {spec.dataset!r} has no node features; expected 'degrees' or "
+            "'log-degrees', which are counted from the edges that carry messages"
         )
     loops = (data.links[0] == data.links[1]).nonzero().flatten()
     if loops.numel():
@@ -78,9 +78,11 @@ def _check(spec: ScenarioSpec, data: LinkData) -> None:
     if spec.level != "LP":
         return
     if spec.setting not in ("domain-il", "time-il"):
-        raise SpecError(f"scenario.setting = {spec.setting}: links have no classes in link prediction; expected domain-il or time-il")
+        raise SpecError(
+            f"scenario.setting = {spec.setting!r}, but links have no classes in link prediction; expected 'domain-il' or 'time-il'"
+        )
     if spec.setting == "time-il" and spec.edge_policy == "full":
-        raise SpecError("scenario.edge_policy = full: in time-il, links would carry messages before their time; expected snapshot")
+        raise SpecError("scenario.edge_policy = 'full': in time-il, links would carry messages before their time; expected 'snapshot'")
     if data.y.shape[1:] != (1,) or not bool(data.y.all()):
         wrong = int((~data.y.all(dim=1)).sum()) if data.y.dim() == 2 else len(data.y)
         raise DataError(

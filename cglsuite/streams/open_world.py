@@ -42,15 +42,20 @@ def build_open_stream(spec: ScenarioSpec, data: NodeData | LinkData | GraphData,
         DataError: the same errors as for other streams of the level.
     """
     if spec.labels != "open":
-        raise SpecError(f"{spec.name}: scenario.labels = {spec.labels}: this builder makes open-world streams; expected open")
+        raise SpecError(
+            f"{spec.name}: scenario.labels = {spec.labels!r}, but this builder creates only open-world streams; expected 'open'"
+        )
     queries = spec.query_grouping, spec.query_edges
     if spec.level == "NC" and spec.edge_policy == "none" and queries != ("pooled", "seen"):
         raise SpecError(
-            f"{spec.name}: query_grouping = {queries[0]}, query_edges = {queries[1]}: queries grouped by task would reveal which items are "
-            "unknown; expected query_grouping = pooled, query_edges = seen"
+            f"{spec.name}: query_grouping = {queries[0]!r} and query_edges = {queries[1]!r} would reveal which items are unknown, because "
+            "queries would be grouped by task; expected query_grouping = 'pooled' and query_edges = 'seen'"
         )
     if spec.level == "LC" and spec.edge_policy == "none":
-        raise SpecError(f"{spec.name}: edge_policy = none: the links of the next task would have their own graph, so they would stand out")
+        raise SpecError(
+            f"{spec.name}: edge_policy = 'none' would give the links of the next task a separate graph, which reveals that they are "
+            "unknown; choose another edge policy"
+        )
     builders: dict[str, tuple[Any, Any]] = {
         "NC": (build_task_stream, _OpenNodes),
         "LC": (build_link_stream, _OpenLinks),
@@ -101,12 +106,12 @@ class _OpenOracle(Oracle):
     ) -> tuple[dict[int, Score], dict[int, Score]]:
         """Score the predictions of a stage. ``answers`` are float32 [n, 3] per token, as decoded by the level's open adapter."""
         if allowed is None:
-            raise LeakError("an open world is scored with the outputs that competed")
+            raise LeakError("open-world predictions cannot be scored without the set of competing outputs")
         ((token, given),) = answers.items()
         sheet, outputs = self._sheets[token], allowed[token].cpu()
         y, tasks, test, decoded = sheet.y.cpu(), sheet.tasks.cpu(), sheet.test.cpu(), given.cpu()
         if len(decoded) != len(y):
-            raise LeakError(f"{list(given.shape)} answers to {len(y)} queries: predict() must answer every query once")
+            raise LeakError(f"got predictions of shape {list(given.shape)} for {len(y)} queries: predict() must return one per query")
         unknown = ~outputs[y]
         right = decoded[:, 0].long() == y
         scores: tuple[dict[int, Score], dict[int, Score]] = ({}, {})

@@ -79,7 +79,7 @@ class Explorer:
             UsageError: an unknown name; see also :func:`cglsuite.run`.
         """
         if unknown := sorted(set(choices) - set(self.choice)):
-            raise UsageError(f"unknown option of an explorer: {', '.join(unknown)}; expected some of {', '.join(self.choice)}")
+            raise UsageError(f"unknown options of the explorer: {', '.join(unknown)}; expected any of {', '.join(self.choice)}")
         wanted = {**self.choice, **choices}
         self.study = self._run(wanted["scenario"], wanted["methods"], wanted["orders"], wanted["seeds"])
         self.choice = wanted
@@ -94,7 +94,7 @@ class Explorer:
 
     @property
     def frame(self) -> pd.DataFrame:
-        """Return the main columns of the study's data frame, one row per cell."""
+        """The main columns of the study's data frame, one row per cell."""
         frame = self.study.frame
         return frame[[name for name in _COLUMNS if name in frame.columns]]
 

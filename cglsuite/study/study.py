@@ -259,7 +259,7 @@ class Study:
 
     @cached_property
     def results(self) -> CampaignResults:
-        """Return the records in the form that reports use."""
+        """The records in the form that reports use."""
         from cglsuite.reports import load_campaign_results
 
         with self._files():
@@ -267,12 +267,12 @@ class Study:
 
     @property
     def records(self) -> list[Record]:
-        """Return the records of finished cells."""
+        """The records of finished cells."""
         return self.results.records
 
     @property
     def frame(self) -> pd.DataFrame:
-        """Return a data frame with one row per cell: names, seeds, status, reason, every metric, seconds, memory and configuration.
+        """A data frame with one row per cell: names, seeds, status, reason, every metric, seconds, memory and configuration.
 
         ``status`` is ``done`` for cells with a result. Every other cell also has a row, with a ``reason`` and without metrics.
         """
@@ -303,7 +303,7 @@ class Study:
 
     @property
     def long(self) -> pd.DataFrame:
-        """Return a data frame with one row per finished cell, stage and task, for custom plots and statistics; see
+        """A data frame with one row per finished cell, stage and task, for custom plots and statistics; see
         :func:`cglsuite.cells.records.frame.long_frame`.
         """
         from cglsuite.cells.records.frame import long_frame
@@ -414,7 +414,7 @@ class Study:
         from cglsuite.reports.studies.campaign import curves
 
         if metric not in CURVES:
-            raise UsageError(f"curves of {quoted(metric)}: expected one of {', '.join(CURVES)}")
+            raise UsageError(f"there are no curves of {quoted(metric)}; expected one of {', '.join(CURVES)}")
         return curves(self.results, metric)
 
     def figure(
@@ -507,7 +507,7 @@ class Study:
 
     @property
     def _finished(self) -> CampaignResults:
-        """Return the results after checking that there are some.
+        """The results after checking that there are some.
 
         Raises:
             UsageError: no cell has a result; the message gives the reasons.
@@ -568,4 +568,4 @@ def _toml_value(value: Any) -> str:
         return f"[{', '.join(map(_toml_value, value))}]"
     if isinstance(value, Mapping):
         return f"{{{', '.join(_toml_lines({name: inner}).rstrip() for name, inner in value.items())}}}"
-    raise UsageError(f"a campaign file cannot hold {value!r}: expected text, a number, true or false, or lists of them")
+    raise UsageError(f"a campaign file cannot contain {value!r}; expected text, a number, true or false, or lists of them")

@@ -174,7 +174,7 @@ def same_everywhere(catalogue: Catalogue, entry: Entry, outcomes: Callable[[Cata
             with contextlib.suppress(ProcessEnded):
                 next(answers)
         except ProcessEnded as ended:
-            raise CheckFailed(f"{entry.kind} {entry.name!r} ends the separate process that it runs in ({ended})", _ADVICE) from None
+            raise CheckFailed(f"{entry.kind} {entry.name!r} terminates the separate process in which it runs ({ended})", _ADVICE) from None
         if "absent" in answer:
             raise NotApplicable(answer["absent"])
         if "failed" in answer:

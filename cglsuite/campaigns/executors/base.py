@@ -31,7 +31,7 @@ class ExecutorError(CglsuiteError):
 
 
 class UnreachableError(ExecutorError):
-    """An engine does not answer, so the state of its jobs is unknown; they may still be running."""
+    """An engine cannot be reached, so the state of its jobs is unknown. They may still be running."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,7 +99,7 @@ class Job:
 
     @property
     def plan(self) -> Path:
-        """Return the path of the plan file. Supervisors stop once this file is gone."""
+        """The path of the plan file. Supervisors stop once this file is gone."""
         return self.folder / "plan.json"
 
     def words(self, part: int | str, *, id: str = "") -> tuple[str, ...]:

@@ -49,17 +49,17 @@ class CampaignOutcome:
 
     @property
     def counts(self) -> dict[str, int]:
-        """Return the number of cells in each state."""
+        """The number of cells in each state."""
         return dict(sorted(Counter(state for _, state in self.states).items()))
 
     @property
     def all_not_applicable(self) -> bool:
-        """Return whether every cell is N/A or skipped, so that there was nothing to run."""
+        """Whether every cell is N/A or skipped, so that there was nothing to run."""
         return all(state in {"n/a", "skipped"} for _, state in self.states)
 
     @property
     def complete(self) -> bool:
-        """Return whether every cell is done, settled or N/A."""
+        """Whether every cell is done, settled or N/A."""
         return all(state in {"done", "n/a", "skipped"} or planned.key in self.settled for planned, state in self.states)
 
 
@@ -147,7 +147,8 @@ def find_executor(catalogue: Catalogue, name: str, options: Mapping[str, Any] | 
 
 
 def parts_of_job(job: StoredJob, campaign: Campaign, catalogue: Catalogue, overrides: Overrides) -> dict[str, int] | None:
-    """Return the number of pending, running and ended parts of a launched job according to its engine; None if the engine cannot be queried
+    """Return the number of pending, running and ended parts of a launched job according to its engine, or ``None`` if the engine cannot be
+    queried
     from here.
     """
     from cglsuite.campaigns.executors.remote import RemoteExecutor, part_counts

@@ -441,7 +441,7 @@ class StoredJob:
 
     @property
     def since_ns(self) -> int:
-        """Return the time after which records count as attempts of this job, on the clock of the store's file system."""
+        """The time after which records count as attempts of this job, on the clock of the store's file system."""
         return self.job.plan.stat().st_mtime_ns
 
     def close(self, *, keep_output: bool) -> None:

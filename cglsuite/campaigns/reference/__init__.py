@@ -140,8 +140,7 @@ def leak_of(scenario: str) -> str:
 
 
 def queries_note(preset: str, scenario: Mapping[str, Any]) -> str:
-    """Return a caveat for scores if the size of a query graph reveals the task, with the probe's accuracy and the twin preset; empty
-    otherwise.
+    """Return a caveat with the probe's accuracy and the twin preset if the size of a query graph reveals the task, or else an empty string.
 
     Args:
         preset: its name. scenario: its switches by name, as in a record.

@@ -314,12 +314,12 @@ class PlannedGroup:
 
     @property
     def to_run(self) -> int:
-        """Return the number of cells that would be trained."""
+        """The number of cells that would be trained."""
         return sum(n for state, n in self.counts.items() if state not in ("done", "n/a", "no data"))
 
     @property
     def expected_s(self) -> float | None:
-        """Return the expected time in seconds to run those cells sequentially."""
+        """The expected time in seconds to run those cells sequentially."""
         return None if self.mean_s is None else self.mean_s * self.to_run
 
 
@@ -399,7 +399,7 @@ class Presence:
 
     @property
     def size(self) -> int:
-        """Return the total size of the existing files in bytes."""
+        """The total size of the existing files in bytes."""
         return sum(path.stat().st_size for path in self.files if path.is_file())
 
 

@@ -56,7 +56,7 @@ class Unit:
 
     @property
     def to_points(self) -> float:
-        """Return the factor that converts a difference in this unit to percentage points; NaN if that is impossible."""
+        """The factor that converts a difference in this unit to percentage points; NaN if that is impossible."""
         return math.nan if self.point is None else POINT / self.point
 
 
@@ -95,7 +95,7 @@ class Known:
 
     @property
     def comparable(self) -> bool:
-        """Return whether the row is about the same problem on the same data."""
+        """Whether the row is about the same problem on the same data."""
         return not self.of("not-comparable", "unavailable")
 
 
@@ -218,7 +218,8 @@ def verdict_on(row: Mapping[str, Any], metric: str, ours: MeanEstimate, runs: in
 
 
 def skew_note(ours: int, runs: int | None) -> str:
-    """State the assumption behind the equivalence test for means over ``ours`` and ``runs`` repetitions; empty if the numbers are equal,
+    """State the assumption behind the equivalence test for means over ``ours`` and ``runs`` repetitions. Returns an empty string if the
+    numbers are equal,
     since skewness then cancels.
     """
     if ours == (ASSUMED_RUNS if runs is None else runs):
@@ -265,7 +266,7 @@ class Paper:
 
     @property
     def max_repeats(self) -> int:
-        """Return the number of repetitions of the protocol."""
+        """The number of repetitions of the protocol."""
         return max(map(len, self.seeds.values()))
 
 
@@ -417,12 +418,12 @@ class Recipe:
 
     @property
     def needs_reference(self) -> bool:
-        """Return whether the metric is a running time, which is compared relative to the running time of :data:`REFERENCE`."""
+        """Whether the metric is a running time, which is compared relative to the running time of :data:`REFERENCE`."""
         return self.metric == SECONDS
 
     @property
     def design(self) -> tuple[Any, ...]:
-        """Return the part of a recipe that all cells in a campaign share. Class orders include task orders, so one campaign covers both."""
+        """The part of a recipe that all cells in a campaign share. Class orders include task orders, so one campaign covers both."""
         return self.preset, self.backbone, self.overrides, bool(self.orders)
 
 

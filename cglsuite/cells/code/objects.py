@@ -73,7 +73,7 @@ class Hashed:
 
     @property
     def digest(self) -> str:
-        """Return the SHA-256 (hex) of the parts and of Python's minor version, on which bytecode depends."""
+        """The SHA-256 (hex) of the parts and of Python's minor version, on which bytecode depends."""
         return _sha(repr((sys.version_info[:2], sorted(self.parts.items()))))
 
 

@@ -142,7 +142,7 @@ class Closure:
 
     @cached_property
     def digest(self) -> str:
-        """Return the SHA-256 (hex) of the contents of the modules and the imports between them."""
+        """The SHA-256 (hex) of the contents of the modules and the imports between them."""
         if not self.files:
             return digest([])
         named = any(self._reads_its_name(name) for name in self.files)

@@ -61,7 +61,7 @@ class UserCode:
 
     @property
     def current(self) -> bool:
-        """Return whether all files are unchanged since they were read."""
+        """Whether all files are unchanged since they were read."""
         return all(stamp_of(path) == stamp for path, stamp in self.stamps.items())
 
 

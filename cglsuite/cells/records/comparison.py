@@ -18,7 +18,8 @@ _OWN_RUN = ("resumed_from_evaluation", "peak_bytes", "peak_host_bytes", "peak_re
 
 
 def compare(then: Record, now: Record, names: tuple[str, str] = ("then", "now")) -> list[str]:
-    """Describe the differences between two records of the same cell; empty if everything that the cell determines is bit-identical.
+    """Describe the differences between two records of the same cell. The result is empty if everything that the cell determines is
+    bit-identical.
 
     Times, peak memory and resumption are ignored.
 

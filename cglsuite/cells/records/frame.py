@@ -328,12 +328,12 @@ class Summary:
 
     @property
     def done(self) -> bool:
-        """Return whether the record holds a result."""
+        """Whether the record holds a result."""
         return self.status == "done"
 
     @property
     def settled(self) -> bool:
-        """Return whether the record may be :attr:`Record.settled`."""
+        """Whether the record may be :attr:`Record.settled`."""
         return self.status in SETTLED
 
 
@@ -414,7 +414,7 @@ class Row(Summary):
 
     @property
     def label(self) -> str:
-        """Return a one-line label for display; see :attr:`Record.label`."""
+        """A one-line label for display; see :attr:`Record.label`."""
         seeds = f"order {self.order_seed}, split {self.split_seed}, init {self.init_seed}"
         return f"{self.preset} × {self.method} ({seeds})"
 

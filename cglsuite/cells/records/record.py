@@ -55,18 +55,18 @@ class Curves:
 
     @cached_property
     def text(self) -> bytes:
-        """Return the canonical JSON with exact floats."""
+        """The canonical JSON with exact floats."""
         content = {"curves": self.trainings, "fingerprints": self.fingerprints}
         return json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False).encode()
 
     @cached_property
     def digest(self) -> str:
-        """Return the SHA-256 (hex) of :attr:`text`."""
+        """The SHA-256 (hex) of :attr:`text`."""
         return hashlib.sha256(self.text).hexdigest()
 
     @property
     def facts(self) -> dict[str, Any]:
-        """Return a record's ``training``: the digest and, for each training, the number of epochs, the best epoch, and the first and last
+        """A record's ``training``: the digest and, for each training, the number of epochs, the best epoch, and the first and last
         loss."""
         if not self.trainings and not self.fingerprints:
             return {}
@@ -74,7 +74,7 @@ class Curves:
 
     @property
     def warnings(self) -> list[str]:
-        """Return a warning about trainings that changed nothing, because their loss is the same to five digits in every epoch; empty if
+        """A warning about trainings that changed nothing, because their loss is the same to five digits in every epoch. It is empty if
         there are none.
         """
         still = []
@@ -210,24 +210,24 @@ class Record:
 
     @property
     def digest(self) -> str:
-        """Return the SHA-256 (hex) of the canonical JSON of everything else in the record. It detects damage, but is not a signature."""
+        """The SHA-256 (hex) of the canonical JSON of everything else in the record. It detects damage, but is not a signature."""
         return _digest(self._content())
 
     @property
     def label(self) -> str:
-        """Return a one-line label for display: preset, method and seeds."""
+        """A one-line label for display: preset, method and seeds."""
         seeds = self.cell["seeds"]
         return f"{self.cell['preset']} × {self.cell['method']} (order {seeds['order']}, split {seeds['split']}, init {seeds['init']})"
 
     @property
     def facts(self) -> list[tuple[str, Any]]:
-        """Return (label, value) pairs that describe the cell and its environment."""
+        """(label, value) pairs that describe the cell and its environment."""
         device = f"{self.cell['device']}, {self.cell['threads']} threads"
         return [("backbone", self.cell["backbone"]), ("device", device), ("key", self.key)]
 
     @property
     def makers(self) -> list[Mapping[str, Any]]:
-        """Return the code that computed this record, as mappings with ``role``, ``distribution``, ``version`` and ``source`` (SHA-256,
+        """The code that computed this record, as mappings with ``role``, ``distribution``, ``version`` and ``source`` (SHA-256,
         hex).
 
         Metrics have the role ``metric`` and also state their ``names``. Older records do not contain them.
@@ -243,7 +243,7 @@ class Record:
 
     @property
     def stream(self) -> Mapping[str, Any]:
-        """Return facts about a task-free stream: ``evaluations`` (the number of steps before each row of the matrix), ``delivered`` (the
+        """Facts about a task-free stream: ``evaluations`` (the number of steps before each row of the matrix), ``delivered`` (the
         items of each latent task that had arrived by then), and ``exposure`` (the number of training items that arrive 0, 1, 2, ... times).
         Empty for a stream of tasks.
         """
@@ -252,12 +252,12 @@ class Record:
 
     @property
     def warnings(self) -> list[str]:
-        """Return warnings to consider before trusting the result, about the data file or about trainings that changed nothing."""
+        """Warnings to consider before trusting the result, about the data file or about trainings that changed nothing."""
         return list(self.provenance.get("warnings") or ())
 
     @property
     def counters(self) -> Mapping[str, int]:
-        """Return the method's counters by name (see :meth:`cglsuite.Method.counters`)."""
+        """The method's counters by name (see :meth:`cglsuite.Method.counters`)."""
         counted: Mapping[str, int] = self.provenance.get("counters") or {}
         return counted
 
@@ -307,7 +307,7 @@ class Record:
         return dataclasses.replace(self, beside=copy.deepcopy(self.beside) if isinstance(self.beside, Curves) else self.beside)
 
     def with_parts(self, **parts: Any) -> Record:
-        """Return a copy with some parts replaced by other JSON types. The copy is not validated, and has a different digest.
+        """Return a copy with some parts replaced by other JSON-serialisable values. The copy is not validated and has a different digest.
 
         This is for code that keeps many records in memory and needs little of each, since removing results per class needs no second
         validation. The copy has no curves attached.

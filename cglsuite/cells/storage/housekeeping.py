@@ -115,12 +115,12 @@ class Prune:
 
     @property
     def going(self) -> list[Item]:
-        """Return the files to remove."""
+        """The files to remove."""
         return [item for item in self.items if not item.skipped]
 
     @property
     def staying(self) -> list[Item]:
-        """Return the files to leave in place."""
+        """The files to leave in place."""
         return [item for item in self.items if item.skipped]
 
 
@@ -150,7 +150,7 @@ def stored_plans(store: Store) -> dict[str, PlanFile]:
             plans[str(path.relative_to(store.path))] = PlanFile.read(path)
         except Exception as error:
             raise StoreError(
-                f"{error}. Nothing is pruned, since it is unknown which cells this plan needs: remove the plan if its job is over"
+                f"{error}. Nothing was pruned, because the cells that this plan needs are unknown; remove the plan if its job has ended"
             ) from error
     return plans
 

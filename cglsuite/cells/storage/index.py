@@ -231,7 +231,9 @@ def _checksum(row: Sequence[object]) -> int:
 
 
 def index_folder() -> Path | None:
-    """Return a folder for indexes on a local disk, in the cache folder or else in the temporary folder; None if neither is suitable."""
+    """Return a folder for indexes on a local disk, in the cache folder or else in the temporary folder. Returns ``None`` if neither is
+    suitable.
+    """
     for folder in _candidates():
         try:
             if on_network(_nearest_existing(folder)):

@@ -135,7 +135,7 @@ def write_curves(store: Path, key: str, curves: Curves, *, durable: bool = True)
 
 
 def read_curves(store: Path, key: str, digest: str) -> Curves | None:
-    """Read the curves with this digest (or its first digits); None if there is no file.
+    """Read the curves with the given digest (or its first digits). Returns ``None`` if there is no file.
 
     Raises:
         NoCurvesError: the file cannot be read, or contains different curves.

@@ -98,7 +98,8 @@ def _clock(instant: float) -> str:
 
 
 def read_holder(path: Path) -> Holder | None:
-    """Return the holder of the lease at ``path``; None if the lease is free, does not name a holder, or belongs to a process known to be
+    """Return the holder of the lease at ``path``, or ``None`` if the lease is free, does not name a holder, or belongs to a process known
+    to be
     dead.
     """
     with contextlib.suppress(OSError):

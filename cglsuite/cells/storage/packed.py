@@ -104,7 +104,7 @@ class LocalFolder:
         self._put(name, data, exclusive=False)
 
     def create(self, name: str, data: bytes) -> bool:
-        """Write a file unless it exists; return whether it was written."""
+        """Write a file unless it exists, and return whether it was written."""
         return self._put(name, data, exclusive=True)
 
     def _put(self, name: str, data: bytes, *, exclusive: bool) -> bool:
@@ -149,7 +149,7 @@ class PackedCopy:
 
     @property
     def path(self) -> str:
-        """Return the shard's file that contains the record, for reports."""
+        """The shard's file that contains the record, for reports."""
         return self._shard.jsonl
 
     def content(self) -> bytes:

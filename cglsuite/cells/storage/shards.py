@@ -161,14 +161,14 @@ def read_table(parquet: Any, columns: Sequence[str] | None = None) -> pa.Table:
         schema = file.schema_arrow
         for name in (*_SCALARS, *PLACE):
             if name not in schema.names or schema.field(name).type != _type(name):
-                raise StoreError(f"its Parquet file has no column {name} of type {_type(name)}: it was not written by this suite")
+                raise StoreError(f"its Parquet file has no column {name!r} of type {_type(name)}, so it was not written by cglsuite")
         for field in schema:
             if field.name.partition(".")[0] in GROUPS and field.type not in (pa.int64(), pa.float64()):
-                raise StoreError(f"its column {field.name} contains {field.type}; expected numbers")
+                raise StoreError(f"its column {field.name!r} contains {field.type}; expected numbers")
         table: pa.Table = file.read(columns=None if columns is None else list(columns))
         for name in table.column_names:
             if name in (*_SCALARS, *PLACE) and name not in _NULLABLE and table.column(name).null_count:
-                raise StoreError(f"its column {name} has empty fields")
+                raise StoreError(f"its column {name!r} has empty fields")
     except (pa.ArrowException, OSError) as error:
         if isinstance(error, FileNotFoundError):
             raise
@@ -330,7 +330,7 @@ class CurveTable:
         try:
             self._file = pq.ParquetFile(source)
             if self._file.schema_arrow != _schema():
-                raise StoreError(f"{name} has columns other than key, digest and text: it was not written by this suite")
+                raise StoreError(f"{name} has columns other than 'key', 'digest' and 'text', so it was not written by cglsuite")
             self.places = dict(self._places())
         except (pa.ArrowException, OSError) as error:
             raise StoreError(f"{name} cannot be read: {error!s:.200}") from error
@@ -367,8 +367,8 @@ class CurveTables:
         self._tables = [table for piece in pieces if (table := self._table(piece, report)) is not None]
 
     def find(self, key: str, digest: str) -> Curves | None:
-        """Return the curves of a record if they have this digest; None if it has no curves. Raises NoCurvesError if the curves are
-        different.
+        """Return the curves of a record if they have the given digest, or ``None`` if it has no curves. Raises NoCurvesError if they
+        differ.
         """
         return next((curves for table in self._tables if (curves := table.read(key, digest)) is not None), None)
 
@@ -563,7 +563,7 @@ def read_manifest(folder: Folder, known: Mapping[str, Entry] | None = None) -> M
             named_by.update(dict.fromkeys(new, f"entry {name[:12]}"))
             waiting += new
         if len(named_by) > _MAX_ENTRIES:
-            raise StoreError(f"the manifest has more than {_MAX_ENTRIES:,} entries: this is not a publication of results")
+            raise StoreError(f"the manifest has more than {_MAX_ENTRIES:,} entries: this is not a folder of published results")
     rest = sorted(entries.keys() - manifest.numbered, key=lambda name: (entries[name].model.written, name))
     manifest.entries = [entries[name] for name in (*ordered, *rest) if name in entries]
     return manifest

@@ -143,7 +143,7 @@ class Records:
 
     @property
     def read(self) -> list[Path]:
-        """Return the folders of the other stores whose records are reused."""
+        """The folders of the other stores whose records are reused."""
         return [other.path for other in self.others]
 
     def index_file(self) -> Path | None:
@@ -166,7 +166,7 @@ class Records:
         return self.path / CELLS / sharded, self.path / CELLS / flat
 
     def get(self, key: str) -> Record | None:
-        """Return the record of ``key``, whatever its status; None if it is missing or unreadable. An unreadable file is moved to
+        """Return the record of ``key``, whatever its status, or ``None`` if it is missing or unreadable. An unreadable file is moved to
         ``corrupt/`` and reported, but a record with a later schema stays in place.
         """
         check_key(key)
@@ -437,7 +437,7 @@ class Records:
         return (record for key in self.keys() if (record := self._counting_record(key)) is not None)
 
     def summaries(self, keys: Iterable[str] | None = None) -> Iterator[tuple[str, Summary | None]]:
-        """Yield the summary of each record in ``keys`` (default: all records), by key; None if absent or unreadable.
+        """Yield each key in ``keys`` (default: all records) and the summary of its record, which is ``None`` if absent or unreadable.
 
         Files in this machine's index are not read again, so damage to them may go unnoticed until :meth:`get` reads them. A runner that
         must be certain calls :meth:`get` under its lease.
@@ -821,7 +821,8 @@ class Store(Records):
         self.saved += 1
 
     def load_checkpoint(self, prefix_key: str) -> dict[str, Any] | None:
-        """Load the payload of ``prefix_key`` with tensors on the CPU; None if it is missing or damaged. A damaged file is moved to
+        """Load the payload of ``prefix_key`` with tensors on the CPU, or return ``None`` if it is missing or damaged. A damaged file is
+        moved to
         ``corrupt/`` and reported.
         """
         path = self.checkpoint_path(prefix_key)
@@ -871,7 +872,7 @@ class Store(Records):
         return path
 
     def get_search(self, digest: str) -> dict[str, Any] | None:
-        """Return the stored outcome of a search; None if it is missing or unreadable. An unreadable file is reported, and moved to
+        """Return the stored outcome of a search, or ``None`` if it is missing or unreadable. An unreadable file is reported, and moved to
         ``corrupt/`` if it is damaged.
         """
         found = self._search_here(digest)

@@ -92,11 +92,11 @@ class ReviewedFile:
 
     @property
     def outcome(self) -> str:
-        """``refused``, ``verified`` or ``unverified``; the last two are accepted."""
+        """``refused``, ``verified`` or ``unverified``. The last two mean that the record was accepted."""
         return "refused" if self.refused else self.level
 
     def mark(self) -> Mark:
-        """The mark of an accepted record."""
+        """Return the mark of an accepted record."""
         if self.record is None or self.refused:
             raise ValueError(f"{self.file} was refused, so it has no mark")
         reasons = {finding.check: finding.reason for finding in self.findings if finding.verdict in ("unverified", "noted")}

@@ -108,7 +108,8 @@ def replicated(data: NodeData, copies: int) -> NodeData:
 
 
 def with_base(order: Tensor, base: int | None, split: Callable[[Tensor], list[Tensor]]) -> list[Tensor]:
-    """Return the first ``base`` classes of ``order`` as a task, then the tasks of ``split``; with ``None``, only the tasks of ``split``.
+    """Return the first ``base`` classes of ``order`` as a task, followed by the tasks of ``split``. If ``base`` is ``None``, return only
+    the latter.
 
     Raises:
         SpecError: no class is left for a second task.

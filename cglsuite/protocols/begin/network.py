@@ -20,7 +20,7 @@ def begin_graph_gcn(
     predictor_layers: int,
     edge_features: int,
 ) -> PooledConvolutions:
-    """The graph-level GCN of BeGin (Ko et al. 2025): symmetric convolutions, mean pooling, and an MLP whose layers halve in width.
+    """Build the graph-level GCN of BeGin (Ko et al. 2025): symmetric convolutions, mean pooling, and an MLP whose layers halve in width.
 
     Args:
         in_features: number of node features F. For sparse indicators, the linear map of the first convolution sums their embeddings.

@@ -695,7 +695,7 @@ def box_rows(
     raised: float = 0.0,
     whiskers: bool = True,
 ) -> None:
-    """Draw one box per name, with the first name on top. A box spans the quartiles and shows the median; a tall tick marks the mean.
+    """Draw one box per name, with the first name on top. A box spans the quartiles and shows the median, and a tall tick marks the mean.
 
     The rows have the y coordinates n - 1 to 0, with their names as tick labels. Rows with fewer than :data:`BOX_FROM` values have no box.
 

@@ -233,7 +233,7 @@ _POLL_S = 0.1
 
 
 def in_process(job: Job, stop: threading.Event, computed: object = None) -> Outcome:
-    """Render a job in a separate process with a temporary scratch folder; setting ``stop`` ends it."""
+    """Render a job in a separate process with a temporary scratch folder. Setting ``stop`` ends the process."""
     with _scratch() as scratch:
         if computed is not None:
             hand_over(computed, scratch)

@@ -295,7 +295,7 @@ def check_reports(campaign: Campaign, catalogue: Catalogue) -> None:
 
 @dataclass(frozen=True)
 class Parameter:
-    """One declared parameter. ``known`` is true if its default is a literal; ``default`` is then its value."""
+    """One declared parameter. If its default is a literal, ``known`` is true and ``default`` is the value."""
 
     name: str
     default: Any

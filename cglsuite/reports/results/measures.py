@@ -39,7 +39,8 @@ def measures_of(records: Iterable[Record]) -> Mapping[str, MetricSpec]:
     kinds = {bool(record.stream) for record in records}
     if len(kinds) > 1:
         raise UsageError(
-            "this analysis mixes task-free streams and task streams: their metrics are not comparable; analyse them separately"
+            "task-free streams and streams of tasks cannot be analysed together, because their metrics are not comparable; analyse "
+            "them separately"
         )
     return TASK_FREE_MEASURES if kinds == {True} else TASK_MEASURES
 

@@ -56,7 +56,7 @@ class ReportedCell:
 
     @property
     def done(self) -> bool:
-        """Return whether the cell has a finished record."""
+        """Whether the cell has a finished record."""
         return self.record is not None and self.record.done
 
 

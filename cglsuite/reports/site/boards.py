@@ -81,7 +81,7 @@ class Column:
 
     @property
     def gap_unit(self) -> str:
-        """The unit in which differences are shown; for percentages it is points."""
+        """The unit in which differences are shown, such as points for percentages."""
         return "points" if self.unit == "%" else self.unit
 
     def amount(self, difference: float) -> str:
@@ -248,17 +248,17 @@ class Family:
         return (self.selected or self.rows[0]).section
 
     def best(self, column: Column) -> Row | None:
-        """The row with the best mean on test data, or ``None`` if no row has a value."""
+        """Return the row with the best mean on test data, or ``None`` if no row has a value."""
         scored = [row for row in self.rows if column.name in row.scores]
         return max(scored, key=lambda row: column.sign * row.scores[column.name].mean, default=None)
 
     def range(self, column: Column) -> tuple[float, float] | None:
-        """The smallest and the largest mean of the family's rows, or ``None`` if no row has a value."""
+        """Return the smallest and the largest mean of the family's rows, or ``None`` if no row has a value."""
         means = [row.scores[column.name].mean for row in self.rows if column.name in row.scores]
         return (min(means), max(means)) if means else None
 
     def place(self, column: Column) -> float | None:
-        """The family's sort key: the mean of the selected row, or the middle of the range if no row was selected."""
+        """Return the family's sort key: the mean of the selected row, or the middle of the range if no row was selected."""
         if self.selected is not None:
             return self.selected.scores[column.name].mean if column.name in self.selected.scores else None
         ends = self.range(column)

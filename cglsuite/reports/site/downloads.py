@@ -318,7 +318,7 @@ class _Entry:
     mark: Mark
 
     def text(self, spread: str) -> tuple[str, str]:
-        """The mean and the spread as text. The spread is empty if there is none."""
+        """Format the mean and the spread as text. The spread is empty if there is none."""
         half = {"std": self.score.std, "interval": (self.score.high - self.score.low) / 2, "none": float("nan")}[spread]
         return self._shown(self.score.mean), "" if half != half else self._shown(half)
 
@@ -349,7 +349,7 @@ class ResultsTable:
 
     @property
     def frame(self) -> pd.DataFrame:
-        """Return one row per cell and metric, with the unrounded mean, std, n, interval (low, high) and mark."""
+        """One row per cell and metric, with the unrounded mean, std, n, interval (low, high) and mark."""
         return pd.DataFrame(
             [
                 {self.axes[0]: row, self.axes[1]: column, "metric": name}

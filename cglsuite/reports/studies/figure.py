@@ -40,11 +40,11 @@ def study_figure(results: CampaignResults, kind: str, *, style: str, width: floa
         UsageError: if the kind, style, scenario or metric is unknown, or there is nothing to draw; the message has the reason.
     """
     if kind not in KINDS:
-        raise UsageError(f"figure {quoted(kind)}: expected one of {', '.join(KINDS)}")
+        raise UsageError(f"unknown kind of figure {quoted(kind)}; expected one of {', '.join(KINDS)}")
     if style not in STYLES:
         raise UsageError(f"style = {quoted(style)}: expected one of {', '.join(STYLES)}")
     if not 1.0 <= width <= 40.0:
-        raise UsageError(f"width = {width}: expected inches from 1 to 40; a column of a paper has about 3.3")
+        raise UsageError(f"width = {width}: expected a width from 1 to 40 inches; a column of a paper is about 3.3 inches wide")
     presets = {group.preset: str(group.records[0].cell["scenario"]) for group in results.groups}
     wanted = [scenario] if scenario in presets else [preset for preset, base in presets.items() if scenario in ("", base)]
     if len(wanted) != 1:
@@ -58,7 +58,7 @@ def study_figure(results: CampaignResults, kind: str, *, style: str, width: floa
 
 def _curves(results: CampaignResults, metric: str) -> Callable[[Theme], Figure]:
     if metric not in tables.CURVES:
-        raise UsageError(f"curves of {quoted(metric)}: expected one of {', '.join(tables.CURVES)}")
+        raise UsageError(f"there are no curves of {quoted(metric)}; expected one of {', '.join(tables.CURVES)}")
     return _only(campaign.curves(results, metric))
 
 
@@ -107,10 +107,10 @@ def _only(shown: Gallery | Fragment) -> Callable[[Theme], Figure]:
         raise UsageError(shown.text)
     drawings = [picture.draw for picture in shown.pictures if picture.draw is not None]
     if len(drawings) != 1:
-        raise UsageError(f"{len(drawings)} figures for this scenario, one per backbone: run one backbone, or write a report")
+        raise UsageError(f"this scenario has {len(drawings)} figures, one per backbone: run only one backbone, or write a report")
     return drawings[0]
 
 
 def _only_average(metric: str) -> None:
     if metric != _AP:
-        raise UsageError(f"metric = {quoted(metric)}: this figure has its own metrics; leave metric out")
+        raise UsageError(f"metric = {quoted(metric)}, but this figure always shows the same metrics; leave metric out")

@@ -255,7 +255,7 @@ def node_items(
     cells = []
     for planned in plan_campaign(Campaign.parse(campaign), catalogue, store=store):
         if planned.cell is None:
-            raise UsageError(f"{planned.request.method} in {scenario}: {planned.reason}; leave it out of the methods")
+            raise UsageError(f"{planned.request.method} cannot be run in {scenario}: {planned.reason}; remove it from the methods")
         cells.append(planned.cell)
     parts, embeddings = [], {}
     for cell in cells:

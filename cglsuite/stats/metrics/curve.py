@@ -43,7 +43,7 @@ def _part(stream: Stream | None, name: str, shape: tuple[int, ...]) -> NDArray[n
 
 
 def a_auc(matrix: ArrayLike, joint: ArrayLike | None = None, stream: Stream | None = None) -> float:
-    """``A_AUC = mean_{i≥0} mean_k A[i, k]``, over all evaluations, including the one before training; higher is better.
+    """``A_AUC = mean_{i≥0} mean_k A[i, k]``, over all evaluations, including the one before training. Higher is better.
 
     All evaluations have the same weight. Including the untrained model lowers the value compared with :func:`a_auc_trained`. The effect is
     larger if there are fewer evaluations.
@@ -55,7 +55,7 @@ def a_auc(matrix: ArrayLike, joint: ArrayLike | None = None, stream: Stream | No
 
 
 def a_auc_trained(matrix: ArrayLike, joint: ArrayLike | None = None, stream: Stream | None = None) -> float:
-    """``mean_{i≥1} mean_k A[i, k]``: like :func:`a_auc`, but without the untrained model; higher is better.
+    """``mean_{i≥1} mean_k A[i, k]``: like :func:`a_auc`, but without the untrained model. Higher is better.
 
     >>> a_auc_trained([[0.25, 0.25], [1.0, 0.5], [0.5, 1.0]])
     0.75
@@ -64,7 +64,7 @@ def a_auc_trained(matrix: ArrayLike, joint: ArrayLike | None = None, stream: Str
 
 
 def a_auc_node_weighted(matrix: ArrayLike, joint: ArrayLike | None = None, stream: Stream | None = None) -> float:
-    """``mean_{i≥0} Σ_k n_k A[i, k] / Σ_k n_k`` with n_k test items in latent task k, as in DRIFT's code; higher is better.
+    """``mean_{i≥0} Σ_k n_k A[i, k] / Σ_k n_k`` with n_k test items in latent task k, as in DRIFT's code. Higher is better.
 
     If A is micro accuracy, this is the pooled accuracy, averaged over evaluations.
 
@@ -163,7 +163,7 @@ def _dips_of(task: int, values: NDArray[np.float64], arrived: NDArray[np.bool_],
 
 
 def time_to_recover(matrix: ArrayLike, joint: ArrayLike | None = None, stream: Stream | None = None, recovered: float = RECOVERED) -> float:
-    """Median number of steps from a latent task's fall below 90% of its best to its recovery, over all :func:`dips`; lower is better.
+    """Median number of steps from a latent task's fall below 90% of its best to its recovery, over all :func:`dips`. Lower is better.
 
     A dip without recovery counts as infinite, so failing to recover never improves the value. NaN if there are no dips, or if at least half
     of them never recover. The resolution is the number of steps between evaluations.

@@ -75,7 +75,7 @@ class ForkServer:
 
     @property
     def folder(self) -> str:
-        """Return the parent folder of all trial folders."""
+        """The parent folder of all trial folders."""
         return self._folder.name
 
     def __enter__(self) -> Self:

@@ -163,10 +163,12 @@ class Sandbox:
                 f"{name} ends its process ({_status_text(status)})", "raise an error that describes the problem; never end the process"
             )
         if problem is not None:
-            raise CheckFailed(f"{name} sends unreadable data: {type(problem).__name__}: {problem!s:.200}", "do not modify the suite")
+            raise CheckFailed(
+                f"{name} returns data that cannot be read: {type(problem).__name__}: {problem!s:.200}", "do not modify the suite"
+            )
         if left:
             processes = "a process" if left == 1 else f"{left} processes"
-            raise CheckFailed(f"{name} leaves {processes} behind", "do not start processes, or end those that you start")
+            raise CheckFailed(f"{name} leaves {processes} running", "do not start processes, or end those that you start")
 
 
 def _loaders(catalogue: Catalogue, method: str) -> set[str]:

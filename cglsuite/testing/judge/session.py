@@ -201,7 +201,7 @@ class State:
 
 @dataclass(kw_only=True)
 class Outcome:
-    """The results of one run and the observations of its process (``notes``; empty if the run was interrupted)."""
+    """The results of one run and the observations of its process (``notes``, which are empty if the run was interrupted)."""
 
     matrix: dict[int, list[float]] = field(default_factory=dict)
     answers: dict[int, str] = field(default_factory=dict)
@@ -250,7 +250,7 @@ class JudgeSession:
 
     @property
     def name(self) -> str:
-        """Return the method's name and its provider."""
+        """The method's name and its provider."""
         return f"method {self.cell.method!r} of {self.catalogue.get('method', self.cell.method).provider}"
 
     def request(self) -> dict[str, Any]:
@@ -628,7 +628,7 @@ class Channel:
 
     @property
     def held(self) -> list[Any]:
-        """Return the graphs that are still held by the other end."""
+        """The graphs that are still held by the other end."""
         return list(self._held.values())
 
     def send(self, value: Any) -> None:

@@ -252,7 +252,7 @@ def _restored(trial: _Trial) -> None:
     fresh.load_state_dict({name: value.clone() for name, value in model.state_dict().items()})
     if not torch.equal(trial.outputs(model), trial.outputs(fresh)):
         raise CheckFailed(
-            f"a new model with the state_dict of a trained {_place(type(model))} returns different outputs",
+            f"a new model loaded with the state_dict of a trained {_place(type(model))} returns different outputs",
             "store everything that training changes in parameters and buffers, not in plain attributes",
         )
 

@@ -143,7 +143,9 @@ def _of_the_entry(catalogue: Catalogue, entry: Entry, method_sandbox: Sandbox) -
 
 def _declared(spec: MethodSpec) -> None:
     if not spec.levels or not spec.settings:
-        raise CheckFailed("the method declares no level or no setting", "declare the problem levels and settings that it supports")
+        raise CheckFailed(
+            "the method does not declare both a level and a setting", "declare the problem levels and settings that it supports"
+        )
     if spec.category not in CATEGORIES and (meant := _category_synonym(spec.category)):
         raise CheckFailed(
             f"unknown category {spec.category!r}; expected one of {', '.join(CATEGORIES)}, or a new category",

@@ -150,7 +150,8 @@ def measure_outcomes(catalogue: Catalogue, entry: Entry) -> Iterator[tuple[str, 
 def _declared(spec: MeasureSpec) -> None:
     if not spec.labels or not spec.levels:
         raise CheckFailed(
-            "the measure declares no kind of labels or no level", "declare the labels that it scores: labels=('single',), 'multi' or 'real'"
+            "the measure does not declare both a kind of labels and a level",
+            "declare the labels that it scores: labels=('single',), 'multi' or 'real'",
         )
 
 
@@ -189,7 +190,7 @@ def _scores(catalogue: Catalogue, spec: MeasureSpec, labels: str) -> None:
     y, knowing, outputs = _case(labels, spec)
     for answers in (knowing, _guesses(labels, knowing)):
         if not math.isfinite(_measure_value(catalogue, spec, y, answers, outputs)):
-            raise CheckFailed(f"{_ITEMS} items have no value", "return NaN only for tasks without anything to score")
+            raise CheckFailed(f"the measure returns no value for {_ITEMS} items", "return NaN only for tasks without anything to score")
     _measure_value(catalogue, spec, y[:1], knowing[:1], outputs) if spec.levels != ("LP",) else None
 
 

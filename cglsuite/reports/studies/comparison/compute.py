@@ -209,13 +209,13 @@ class Comparison:
         if n < 2:
             raise stats.Refused("only one method has a value, but a comparison needs at least two" if n else self.no_value)
         if question.against and question.against not in self.methods:
-            raise stats.Refused(f"{question.against} is the reference method and has no value here")
+            raise stats.Refused(f"{question.against} is the reference method, but has no value here")
         how: dict[str, Any] = {"test": test, "adjustment": question.adjustment, "alpha": question.alpha}
         how |= {"orders_in_all": self.orders_in_all, "overlap": self.overlap, "against": question.against or None}
         if self.axes and not question.against:
             how["pairs"] = self._at_equal_settings
             if not how["pairs"]:
-                raise stats.Refused(f"no two methods were run at equal settings of {', '.join(self.axes)}")
+                raise stats.Refused(f"no two methods were run with the same settings of {', '.join(self.axes)}")
         return stats.compare_methods(self.cells, higher_is_better=self.higher_is_better, **how)
 
     @cached_property
@@ -439,8 +439,8 @@ def friedman(comparison: Comparison) -> stats.Friedman:
     if block != "seed" and cells.groupby("seed")[block].nunique().max() > 1:
         size = stats.error_rate("ranks", "4 methods, 10 blocks")["any pair, one seed in all blocks"]
         raise stats.Refused(
-            f"{block}s share seeds, so they are not independent: the effect of a seed on a method would count as a difference in "
-            f"{size:.0f}% of cases. Ranks need {block}s with separate seeds"
+            f"{block}s share seeds, so they are not independent: with no true difference, the test would find one in "
+            f"{size:.0f}% of cases. To rank methods, run every {block} with its own seeds"
         )
     return test
 
@@ -464,7 +464,9 @@ def _by_block(comparison: Comparison) -> pd.DataFrame:
     cells = shown.groupby(["method", comparison.block], sort=False)["value"]
     counts = cells.size()
     if len(counts) and counts.min() != counts.max():
-        raise stats.Refused(f"from {counts.min()} to {counts.max()} cells per method and {comparison.block}: expected the same number")
+        raise stats.Refused(
+            f"there are {counts.min()} to {counts.max()} cells per method and {comparison.block}; expected the same number for all"
+        )
     return cells.mean().reset_index().rename(columns={comparison.block: "order"})
 
 
@@ -541,7 +543,9 @@ def _crossed_needs(units: stats.Replicates, smallest: float, how: dict[str, Any]
     yield {"std": estimate.spread}
     yield {"detectable": estimate.error * stats.detectable_error(estimate.df, **how)}
     if not units.paired:
-        raise stats.Refused("the number needed cannot be computed over crossed factors for methods that were run separately")
+        raise stats.Refused(
+            "the number of repetitions needed cannot be computed, because the factors are crossed and the methods were run separately"
+        )
     if units.overlap:
         raise stats.Refused("random splits share items, so no number of orders or seeds is sufficient on its own")
     differences = units.first - units.second

@@ -219,7 +219,7 @@ class _Switches:
         self._others: dict[int, dict[tuple[str, str], dict[str, float]]] = {}
 
     def repetitions(self, place: int) -> dict[str, float]:
-        """The value of a row for each repetition, in the printed unit."""
+        """Return the value of a row for each repetition, in the printed unit."""
         return self._values.get(place, {})
 
     @cached_property
@@ -230,7 +230,7 @@ class _Switches:
         return values
 
     def others(self, place: int) -> dict[tuple[str, str], dict[str, float]]:
-        """The value of a row for each repetition, by changed setting and its value."""
+        """Return the value of a row for each repetition, by changed setting and its value."""
         if place not in self._others:
             self._others[place] = self._under_different_settings(self._ledger.sides[place], place)
         return self._others[place]
@@ -252,7 +252,9 @@ class _Switches:
         return values
 
     def that_flips(self, better: int, worse: int, sign: float, ours: float) -> str:
-        """The settings under which the two rows differ significantly in the opposite direction, or an empty string if there are none."""
+        """Return the settings under which the two rows differ significantly in the opposite direction, or an empty string if there are
+        none.
+        """
         first, second = self.others(better), self.others(worse)
         shared = {change: [unit for unit in first[change] if unit in second[change]] for change in sorted(first.keys() & second.keys())}
         tried = {change: units for change, units in shared.items() if len(units) >= MIN_RUNS}

@@ -173,7 +173,7 @@ class Ours:
 
     @cached_property
     def joint(self) -> list[ReportedCell]:
-        """Return the cells of joint training."""
+        """The cells of joint training."""
         return [cell for cell in self.results.cells if cell.planned.request.method == UPPER_BOUND]
 
     @cached_property
@@ -456,7 +456,7 @@ def extras(ledger: Ledger) -> dict[str, Any]:
 
 
 def plain(frame: pd.DataFrame) -> Any:
-    """Convert the rows of a data frame to JSON types."""
+    """Convert the rows of a data frame to JSON-serialisable values."""
     return json.loads(render_frame(frame, "json")) if len(frame.columns) else []
 
 
@@ -540,7 +540,7 @@ def judged(row: Mapping[str, Any], metric: str, values: Sequence[float], runs: i
     try:
         ours = repetitions_mean(values)
         if metric in _MAXIMA and (full := sum(value >= 1.0 for value in values)):
-            raise stats.Refused(f"{full} of {len(values)} repetitions are at 100 points, the bound of a maximum, which has no t interval")
+            raise stats.Refused(f"{full} of {len(values)} repetitions reach 100 points, the maximum, so no t interval can be computed")
         verdict = verdict_on(row, metric, ours, runs)
         facts |= {name: getattr(verdict, name) for name in TESTED}
         spread = UNITS[row["unit"]].scale * ours.spread

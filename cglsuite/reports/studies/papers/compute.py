@@ -78,7 +78,7 @@ class Crossing:
     protocols: pd.DataFrame
 
     def to_json(self) -> dict[str, Any]:
-        """Convert the crossing to JSON types."""
+        """Convert the crossing to JSON-serialisable values."""
         return {name: dict(value) if name == "question" else plain(value) for name, value in vars(self).items()}
 
 

@@ -53,7 +53,7 @@ class DaskLauncher:
 
     @property
     def parts(self) -> int:
-        """Return the number of supervisors: one per Dask worker by default, and at least one, because a cluster may grow later."""
+        """The number of supervisors: one per Dask worker by default, and at least one, because a cluster may grow later."""
         if self._parts:
             return self._parts
         if not (self.address or self.scheduler_file):
@@ -63,7 +63,7 @@ class DaskLauncher:
 
     @cached_property
     def client(self) -> Any:
-        """Return the connection to the cluster, which is opened on first use."""
+        """The connection to the cluster, which is opened on first use."""
         from distributed import Client, LocalCluster
 
         logging.getLogger("distributed").setLevel(logging.ERROR)  # it warns about every worker that ends

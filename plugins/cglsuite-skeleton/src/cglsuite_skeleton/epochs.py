@@ -30,7 +30,7 @@ _OF_GPU = 32  # a worker's cache takes at most this part of a GPU's memory
 
 
 class EpochCache:
-    """Cache the most recently used inputs up to a size in bytes that ``limit`` sets for each device; larger inputs are never cached."""
+    """A cache of the most recently used inputs, up to a size in bytes that ``limit`` sets for each device. Larger inputs are never cached."""
 
     def __init__(self, limit: Callable[[torch.device], int]) -> None:
         self.limit = limit
@@ -105,7 +105,7 @@ class TrainingPart:
 
     @property
     def n_features(self) -> int:
-        """Return the number F of features of a joint: persons × frames × coordinates."""
+        """The number F of features of a joint: persons × frames × coordinates."""
         return self.sequences.n_values * self.preparation.frames
 
     def plain(self) -> Tensor:

@@ -29,7 +29,7 @@ class Sequences:
 
     @property
     def n_values(self) -> int:
-        """Return the number of values per joint and frame, M · C."""
+        """The number of values per joint and frame, M · C."""
         return int(self.coordinates.shape[0] * self.coordinates.shape[2])
 
     def take(self, positions: Tensor) -> Sequences:

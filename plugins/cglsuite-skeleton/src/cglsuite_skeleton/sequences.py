@@ -55,14 +55,14 @@ class SkeletonSet(GraphSet):
 
     @property
     def x(self) -> Tensor:
-        """Return the inputs, float32 [V, n, M, T, C], contiguous: V joints, n sequences, M persons, T frames, C coordinates."""
+        """The inputs, float32 [V, n, M, T, C], contiguous: V joints, n sequences, M persons, T frames, C coordinates."""
         if self._x is None:
             self._x = _side_by_side([p.plain() for p in self._parts])
         return self._x
 
     @property
     def features(self) -> Tensor:  # type: ignore[override]
-        """Return the node features, float32 [V·n, M·T·C]: the positions of a joint in all frames, concatenated."""
+        """The node features, float32 [V·n, M·T·C]: the positions of a joint in all frames, concatenated."""
         return self.x.view(self.n_nodes, self.n_features)
 
     @property
@@ -145,7 +145,7 @@ def _side_by_side(inputs: Sequence[Tensor]) -> Tensor:
 def _operator(layout: Layout, kind: Operator, device: torch.device, dtype: torch.dtype) -> Tensor:
     """The propagation operator over the joints of one skeleton: [V, V]."""
     if kind not in ("sum", "sum-self", "sym"):
-        raise SpecError(f"propagation {kind!r}: expected sum, sum-self or sym")
+        raise SpecError(f"unknown propagation {kind!r}; expected 'sum', 'sum-self' or 'sym'")
     operator = layout.adjacency().double()
     if kind != "sum":
         operator += torch.eye(layout.n_joints, dtype=torch.float64)
@@ -192,12 +192,12 @@ class SkeletonSource:
 
     @property
     def n_features(self) -> int:
-        """Return the number F of features of a joint: persons × frames × coordinates."""
+        """The number F of features of a joint: persons × frames × coordinates."""
         return self._all.n_values * self.preparation.frames
 
     @cached_property
     def content_hash(self) -> str:
-        """Return the SHA-256 (hex) of recordings, layout and preparation."""
+        """The SHA-256 (hex) of recordings, layout and preparation."""
         how = {"layout": asdict(self.layout), "preparation": asdict(self.preparation), "centre": self.centre}
         total = hashlib.sha256(digest(how).encode())
         for part in (self._all.coordinates, self._all.lengths):

@@ -98,7 +98,7 @@ class SlurmLauncher:
 
     @cached_property
     def where(self) -> str:
-        """Return the name of the cluster that this machine submits to."""
+        """The name of the cluster that this machine submits to."""
         found = re.search(r"^ClusterName\s*=\s*(\S+)", _answer("scontrol", "show", "config"), re.MULTILINE)
         return found[1] if found else ""
 

@@ -63,7 +63,7 @@ def _read_nodes(path: Path) -> tuple[Array, Array]:
     rows = [line.split("\t") for line in path.read_text(encoding="utf-8").splitlines()[1:]]
     ids = np.array([int(node) for node, _, _ in rows], dtype=np.int64)
     if not np.array_equal(np.sort(ids), np.arange(len(ids))):
-        raise DataError(f"{_NAME}: expected the node ids 0..{len(ids) - 1} for {len(ids)} nodes, but found others")
+        raise DataError(f"{_NAME}: found {len(ids)} nodes whose ids are not 0..{len(ids) - 1}")
     y = np.empty(len(ids), dtype=np.int64)
     y[ids] = [int(label) for _, _, label in rows]
     words = [np.array(keywords.split(","), dtype=np.int64) for _, keywords, _ in rows]

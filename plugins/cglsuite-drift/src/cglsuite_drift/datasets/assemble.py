@@ -32,8 +32,8 @@ def reading(name: str, *files: Path) -> Iterator[None]:
         raise DataError(f"{error} (read from {', '.join(map(str, files))})") from error
     except UNREADABLE as error:
         raise DataError(
-            f"{name} cannot be read ({type(error).__name__}: {error}); among {', '.join(map(str, files))}. Replace the file, or remove it "
-            "to have it downloaded"
+            f"{name} cannot be read ({type(error).__name__}: {error}). Its files are {', '.join(map(str, files))}: replace the "
+            "damaged one, or remove it to have it downloaded"
         ) from error
 
 

@@ -38,7 +38,7 @@ BOND_WEIGHTS = np.array([0.0, 1.0, 2.0])
 
 
 def synthetic_motifs(root: DataRoot, **given: Any) -> GraphData:
-    """Generate the graphs of :func:`sample_motifs`; ``root`` is not used.
+    """Generate the graphs of :func:`sample_motifs`. ``root`` is not used.
 
     Raises:
         UnknownNameError, SpecError: an undeclared parameter, a value out of range.
@@ -60,7 +60,7 @@ def synthetic_motifs(root: DataRoot, **given: Any) -> GraphData:
 
 
 def sample_motifs(*, per_class: int, copies: int, signal: float, seed: int, years: int = 1, drift: float = 0.0) -> dict[str, Array]:
-    """Sample random trees with ``copies`` copies of one motif attached to random nodes; the motif is the class.
+    """Sample random trees with ``copies`` copies of one motif attached to random nodes. The motif is the class.
 
     A tree has ``6 + 3 d`` nodes in domain ``d``; domains alternate within a class. Edges have one of three kinds: a motif edge has the kind
     of its class (``y % 3``) with probability ``signal``; all other edges have a random kind. With ``years``, each graph belongs to a random
@@ -101,7 +101,7 @@ def sample_motifs(*, per_class: int, copies: int, signal: float, seed: int, year
 
 
 def synthetic_graph_regression(root: DataRoot, **given: Any) -> GraphData:
-    """Generate the graphs of :func:`sample_regression`; ``root`` is not used.
+    """Generate the graphs of :func:`sample_regression`. ``root`` is not used.
 
     Raises:
         UnknownNameError, SpecError: an undeclared parameter, a value out of range.
@@ -122,7 +122,7 @@ def synthetic_graph_regression(root: DataRoot, **given: Any) -> GraphData:
 
 
 def sample_regression(*, n_graphs: int, noise: float, seed: int, years: int = 1, drift: float = 0.0) -> dict[str, Array]:
-    """Sample random trees with additional edges, four kinds of nodes and three kinds of edges. The target is a function of these.
+    """Sample random trees with additional edges, four kinds of nodes and three kinds of edges. The target is a function of the graph.
 
     With a(v) the value of a node's kind and w(e) the value of an edge's kind, a graph of n nodes has the target ``y = 1/n Σ_v a(v) + 1/n
     Σ_{e = uv} w(e) a(u) a(v)`` plus uniform noise in ``[-noise, noise)``. Graphs of domain ``d`` have ``6 + 3 d`` to ``8 + 3 d`` nodes;

@@ -127,7 +127,7 @@ def first_links(source: Array, target: Array, time: Array) -> Array:
 
 
 def without_loops(arrays: Mapping[str, Array]) -> dict[str, Array]:
-    """Remove self-loops, which cannot be queried, from the arrays of a reader; all nodes are kept.
+    """Remove self-loops, which cannot be queried, from the arrays of a reader, and keep all nodes.
 
     Raises:
         DataError: no link is left.

@@ -100,7 +100,7 @@ def _read_movielens(ratings: Path, users: Path, movies: Path, steps: int) -> dic
     sides = (("user", user, user_features, "users.dat"), ("film", film, film_features, "movies.dat"))
     for what, ids, features, file in sides:
         if ids.min() < 1 or ids.max() > len(features):
-            raise DataError(f"ratings.dat refers to {what} {ids.max()}, but {file} only has 1 to {len(features)}")
+            raise DataError(f"ratings.dat refers to {what} {ids.max()}, but {file} contains only ids 1 to {len(features)}")
     liked = stars >= _LIKED
     if not liked.any():
         raise DataError(f"ratings.dat contains no rating of at least {_LIKED} stars")
@@ -149,7 +149,7 @@ def _film_features(path: Path) -> Array:
 
 def _last(ids: Array, file: str) -> int:
     if ids.min() < 1 or len(np.unique(ids)) < len(ids):
-        raise DataError(f"{file}: expected the consecutive numbers 1, 2, 3 and so on, each exactly once")
+        raise DataError(f"{file}: expected consecutive ids 1, 2, 3, ..., each exactly once")
     return int(ids.max())
 
 

@@ -17,7 +17,7 @@ _ROOM = 4  # a community needs room for this many times its links, so distinct o
 
 
 def synthetic_temporal_links(root: DataRoot, **given: Any) -> LinkData:
-    """Generate a link-prediction dataset with :func:`sample_temporal_links`; ``root`` is not used.
+    """Generate a link-prediction dataset with :func:`sample_temporal_links`. ``root`` is not used.
 
     Raises:
         UnknownNameError, SpecError: an undeclared parameter, a value out of range, too many links.
@@ -27,7 +27,7 @@ def synthetic_temporal_links(root: DataRoot, **given: Any) -> LinkData:
 
 
 def synthetic_signed_links(root: DataRoot, **given: Any) -> LinkData:
-    """Generate a link-classification dataset with :func:`sample_signed_links`; ``root`` is not used.
+    """Generate a link-classification dataset with :func:`sample_signed_links`. ``root`` is not used.
 
     Raises:
         UnknownNameError, SpecError: an undeclared parameter, a value out of range, too many links.

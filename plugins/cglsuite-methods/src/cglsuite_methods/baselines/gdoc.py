@@ -34,7 +34,7 @@ class GDOC(Replay):
         self.thresholds = torch.full((self.problem.n_outputs,), 0.5, device=self.problem.device)
 
     def loss(self, batch: Batch) -> Tensor:
-        """The binary cross-entropy over the competing classes."""
+        """Compute the binary cross-entropy over the competing classes."""
         logits, y = self.forward(batch), self.problem.labels(batch)
         target = functional.one_hot(y, self.problem.n_outputs).to(logits.dtype)
         competing = batch.allowed.expand(len(batch), -1).to(logits.dtype)

@@ -32,5 +32,5 @@ class Joint(Method):
         return (*view.past, view)
 
     def phases(self, view: TaskView) -> Iterable[Phase]:
-        """Yield one phase on the union of all tasks so far; with ``only_last``, nothing is trained before the last task."""
+        """Yield one phase on the union of all tasks so far. With ``only_last``, nothing is trained before the last task."""
         return () if self.hyperparameters.get("only_last") and view.position + 1 < view.n_tasks else (Phase(),)

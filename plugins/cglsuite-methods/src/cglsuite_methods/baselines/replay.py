@@ -18,7 +18,7 @@ class Replay(Method):
     """
 
     def training_views(self, view: TaskView) -> Sequence[TaskView]:
-        """Return the task's view with the stored items added to its training items; validation items are unchanged."""
+        """Return the task's view with the stored items added to its training items. Validation items are unchanged."""
         items = self.memory.all()
         return (with_replayed(self, view, self.problem.join(items)) if items else view,)
 

@@ -65,7 +65,7 @@ class TaskGuesser(FrozenNCM):
         self.seen += len(own)
 
     def guessed(self, query: Batch) -> Tensor:
-        """Return the guessed task of each item: int64 [n]; ties go to the earlier task."""
+        """Return the guessed task of each item: int64 [n]. Ties go to the earlier task."""
         views = degree_views(query.graph, self.hyperparameters.hops)
         views = views[query.ids] if self.hyperparameters.evidence == "item" else views.mean(dim=0).expand(len(query), -1)
         variance = (self.spread / max(self.seen, 1)).clamp(min=1e-6)

@@ -148,7 +148,7 @@ def calibrated(means: Tensor, base: Tensor, *, alpha: float, temperature: float)
 
 
 def taken(batch: Batch, chosen: Tensor) -> Batch:
-    """Select the items at positions ``chosen`` (int64 [m], on the CPU) from a labelled batch; the graph is unchanged."""
+    """Select the items at positions ``chosen`` (int64 [m], on the CPU) from a labelled batch. The graph is unchanged."""
     there = uploaded(chosen, batch.ids.device)
     allowed = batch.allowed if batch.allowed.dim() == 1 else batch.allowed[there]
     tasks = None if batch.tasks is None else batch.tasks[there]

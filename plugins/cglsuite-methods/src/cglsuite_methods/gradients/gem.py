@@ -65,7 +65,7 @@ class GEM(Method):
         if self.problem.task_ids or self.hyperparameters.get("memory_outputs", "seen") == "seen":
             return batch
         if batch.tasks is None:
-            raise SpecError("memory_outputs=until-task: the memory does not record which task it belongs to")
+            raise SpecError("memory_outputs = 'until-task' requires the task of each memory item, but this memory does not record it")
         known = self.problem.task_outputs[: int(batch.tasks[0]) + 1].any(dim=0)
         return replace(batch, allowed=known, cache={})
 

@@ -62,7 +62,7 @@ class Piggyback(Method):
 
     @property
     def learnt(self) -> int:
-        """Return the number of tasks that have a mask."""
+        """The number of tasks that have a mask."""
         return len(next(iter(self.kept.values()), []))
 
     @torch.no_grad()

@@ -158,7 +158,7 @@ class TPP(Method):
         return of_items.mean(dim=1) if batch.ids.dim() == 2 else of_items
 
     def inferred(self, query: Batch) -> Tensor:
-        """Return the task with the nearest prototype for each item: int64 [n]; ties go to the earlier task."""
+        """Return the task with the nearest prototype for each item: int64 [n]. Ties go to the earlier task."""
         profiles = self._profiles(query)
         return torch.stack([(profiles - mean).square().sum(dim=1) for mean in self.prototypes], dim=1).argmin(dim=1)
 

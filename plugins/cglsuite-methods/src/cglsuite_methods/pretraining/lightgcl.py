@@ -22,7 +22,7 @@ class LightContrast(Pretraining):
     """
 
     def setup(self) -> None:
-        """Create an empty cache of decompositions, keyed by graph; only the model itself is trained."""
+        """Create an empty cache of decompositions, keyed by graph. Only the model itself is trained."""
         self._of: tuple[object, Tensor, Tensor, Tensor] | None = None
 
     def loss(self, batch: Batch) -> Tensor:

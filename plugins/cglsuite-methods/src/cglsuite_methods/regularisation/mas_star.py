@@ -44,7 +44,7 @@ class MASStar(Rehearsing):
 
     @property
     def capacity(self) -> int:
-        """Return the number of items in the hard buffer."""
+        """The number of items in the hard buffer."""
         wanted: int = self.hyperparameters.hard_buffer
         return wanted if self.memory.budget is None else min(wanted, self.memory.budget)
 

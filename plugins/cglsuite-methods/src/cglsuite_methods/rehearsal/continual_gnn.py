@@ -41,7 +41,7 @@ class ContinualGNN(EWC):
         self.embedded = torch.empty(0, 0, device=self.problem.device)
 
     def training_views(self, view: TaskView) -> Sequence[TaskView]:
-        """Return the task's view with the replayed items added to its training items; validation items are unchanged."""
+        """Return the task's view with the replayed items added to its training items. Validation items are unchanged."""
         if len(self.memory) == 0:
             return (view,)
         items = self.problem.join(self.memory.all())

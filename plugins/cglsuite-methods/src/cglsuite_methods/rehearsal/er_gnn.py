@@ -75,7 +75,7 @@ class ERGNN(Method):
 
 
 def mean_of_feature(points: Tensor, members: Tensor, budget: int) -> Tensor:
-    """Return the ``budget`` members (int64 [m]) nearest to their mean in ``points`` (float32 [n, d]); ties go to the lower position."""
+    """Return the ``budget`` members (int64 [m]) nearest to their mean in ``points`` (float32 [n, d]). Ties go to the lower position."""
     own = points[members]
     distance = (own - own.mean(dim=0)).norm(dim=1)
     return members[distance.argsort(stable=True)[:budget]]

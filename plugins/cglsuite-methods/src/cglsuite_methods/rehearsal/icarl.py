@@ -76,7 +76,7 @@ class ICaRL(LwF):
         self._distilled = past & ~self._learnt
 
     def training_views(self, view: TaskView) -> Sequence[TaskView]:
-        """Return the task's view with the exemplars added to its training items; validation items are unchanged."""
+        """Return the task's view with the exemplars added to its training items. Validation items are unchanged."""
         kept = self.memory.all()
         return (with_replayed(self, view, self.problem.join(kept)) if kept else view,)
 

@@ -25,7 +25,7 @@ def share_of(view: TaskView, fraction: float) -> int:
 
 
 def with_replayed(method: Method, view: TaskView, items: MemoryItems) -> TaskView:
-    """Return the task's view with ``items`` added to its training items as one batch; validation items are unchanged."""
+    """Return the task's view with ``items`` added to its training items as one batch. Validation items are unchanged."""
     together = method.problem.merge([view.train, method.problem.recall(items, view)])
     return replace(view, train=together)
 

@@ -81,7 +81,7 @@ def load(
 
 
 def both_ways(pairs: Array) -> Array:
-    """Return undirected ``pairs`` (integers [2, M]) in both directions, int64 [2, 2M]; duplicates are removed later."""
+    """Return undirected ``pairs`` (integers [2, M]) in both directions, int64 [2, 2M]. Duplicates are removed later."""
     pairs = np.asarray(pairs).astype(np.int64, copy=False)
     return np.concatenate([pairs, pairs[::-1]], axis=1)
 

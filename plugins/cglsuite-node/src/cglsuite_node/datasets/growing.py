@@ -18,7 +18,7 @@ from cglsuite_node.datasets.synthetic import _bag_of_words, _below, _gaussian, _
 
 
 def synthetic_growing(root: DataRoot, **given: Any) -> NodeData:
-    """Generate a graph with :func:`sample_growing`; ``root`` is not used.
+    """Generate a graph with :func:`sample_growing`. ``root`` is not used.
 
     Raises:
         UnknownNameError, SpecError: an undeclared parameter, or a value out of range.

@@ -19,7 +19,7 @@ _ROOM = 2  # a population must be this many times as large as a draw from it, so
 
 
 def synthetic_csbm(root: DataRoot, **given: Any) -> NodeData:
-    """Generate a graph with :func:`sample_csbm`; ``root`` is not used.
+    """Generate a graph with :func:`sample_csbm`. ``root`` is not used.
 
     Raises:
         UnknownNameError, SpecError: an undeclared parameter, or a value out of range.

@@ -16,7 +16,7 @@ from cglsuite_node.datasets.synthetic import _below, _gaussian, _labels, _pairs
 
 
 def synthetic_node_targets(root: DataRoot, **given: Any) -> NodeTargetData:
-    """Generate a graph with :func:`sample_targets`; ``root`` is not used.
+    """Generate a graph with :func:`sample_targets`. ``root`` is not used.
 
     Raises:
         UnknownNameError, SpecError: an undeclared parameter, or a value out of range.

@@ -97,7 +97,7 @@ def _read_gamers(folder: Path, edges: str) -> dict[str, Array]:
     unknown = ~users["language"].isin(TWITCH_LANGUAGES)
     if unknown.any():
         user = users[unknown].iloc[0]
-        raise DataError(f"user {user['numeric_id']} has the language {user['language']!r}; expected one of {', '.join(TWITCH_LANGUAGES)}")
+        raise DataError(f"the language of user {user['numeric_id']} is {user['language']!r}; expected one of {', '.join(TWITCH_LANGUAGES)}")
     domain = users["language"].map({language: d for d, language in enumerate(TWITCH_LANGUAGES)})
     features = users[["views", "mature", "life_time", "dead_account"]].to_numpy(dtype=np.float64)
     # The maximum of a column with NaN is NaN, so every node would be reported.
@@ -138,7 +138,7 @@ def _musae_labels(path: Path, domain: str) -> Array:
         raise DataError(f"{domain}: target.csv has contradictory rows for user {users.loc[twice, 'new_id'].iloc[0]}")
     _check_ids(users["new_id"].to_numpy(), f"{domain}: target.csv: new_id")
     if users["mature"].dtype != np.bool_:
-        raise DataError(f"{domain}: target.csv: the column mature must be True or False for every user")
+        raise DataError(f"{domain}: target.csv: the column 'mature' must be True or False for every user")
     return users["mature"].to_numpy().astype(np.int64)
 
 

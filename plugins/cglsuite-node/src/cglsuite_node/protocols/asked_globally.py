@@ -64,7 +64,7 @@ def _twin(parent: ScenarioSpec, protocol: str) -> ScenarioSpec:
 
 
 def open_presets() -> list[ScenarioSpec]:
-    """An open-world version of every global-query preset with single labels."""
+    """Return an open-world version of every global-query preset with single labels."""
     return [open_preset(preset) for preset in global_presets() if preset.protocol == "global-1"]
 
 

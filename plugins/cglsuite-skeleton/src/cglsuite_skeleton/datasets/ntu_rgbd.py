@@ -133,7 +133,8 @@ def _rows(stream: IO[bytes], path: Path, wanted: Array, n: int) -> Iterator[tupl
     shape, column_major, dtype = header(stream)
     if column_major or len(shape) != 3 or shape[0] != n or shape[2] % (3 * _PERSONS) or dtype.kind != "f":
         raise DataError(
-            f"{path}: x_train has type {dtype} and shape {list(shape)}; expected numbers of shape [{n}, T, {3 * _PERSONS * _JOINTS}], "
+            f"{path}: x_train has type {dtype} and shape {list(shape)}; expected a numeric array of shape [{n}, T, "
+            f"{3 * _PERSONS * _JOINTS}], "
             "one row per label"
         )
     size = dtype.itemsize * shape[1] * shape[2]

@@ -25,7 +25,7 @@ _GRID = 4096  # positions are rounded to 1 / this, so the last bit of a library'
 
 
 def synthetic_motion(root: DataRoot, **given: Any) -> GraphData:
-    """Generate the motions of :func:`sample_motion`; ``root`` is not used.
+    """Generate the motions of :func:`sample_motion`. ``root`` is not used.
 
     Raises:
         UnknownNameError, SpecError: a parameter that the spec does not declare, a value out of range, or an invalid layout.

@@ -57,7 +57,7 @@ class Molecules:
 
 
 def read_rows(root: DataRoot, name: str, path: Path, columns: Sequence[str]) -> pd.DataFrame:
-    """Read ``columns`` of a CSV file as strings; empty cells become empty strings.
+    """Read ``columns`` of a CSV file as strings. Empty cells become empty strings.
 
     Raises:
         DataError: the file cannot be read, lacks a column, ends within a row, or (if ``root`` verifies) differs from the dataset ``name``.
@@ -75,8 +75,8 @@ def read_rows(root: DataRoot, name: str, path: Path, columns: Sequence[str]) -> 
         digest = hashlib.sha256("\n".join(lines).encode()).hexdigest()
         if digest != CONTENT[name]:
             raise DataError(
-                f"{path}: the columns {', '.join(columns)} of {len(frame):,} rows hash to {digest}; expected {CONTENT[name]}. The file "
-                f"{name}, or its rows are in a different order"
+                f"{path}: the columns {', '.join(columns)} of {len(frame):,} rows hash to {digest}; expected {CONTENT[name]}. The "
+                f"file is not {name}, or its rows are in a different order"
             )
     return frame
 

@@ -89,6 +89,6 @@ def _benchmark_split(root: DataRoot, ids: pd.Series[str]) -> Array:
 def _codes(parts: pd.Series[str], where: object) -> Array:
     codes = parts.map(_PARTS)
     if codes.isna().any():
-        raise DataError(f"{where}: found the split {parts[int(codes.isna().to_numpy().argmax())]!r}; expected train, val or test")
+        raise DataError(f"{where}: found the split {parts[int(codes.isna().to_numpy().argmax())]!r}; expected 'train', 'val' or 'test'")
     parted: Array = codes.to_numpy(dtype=np.int8)
     return parted

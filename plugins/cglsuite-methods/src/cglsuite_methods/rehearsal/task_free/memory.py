@@ -19,7 +19,7 @@ MEMORY = "memory"
 
 
 class Rehearsing(Method):
-    """Base class for methods that store a memory on one shelf and sample from it.
+    """Base class for methods with a single memory, from which they sample items.
 
     The capacity is the scenario's budget, or the hyperparameter ``memory`` if the scenario has none. Items are stored by reference if
     ``neighbourhood`` is set, otherwise with their features.
@@ -40,7 +40,7 @@ class Rehearsing(Method):
 
     @property
     def capacity(self) -> int:
-        """Return the capacity of the memory."""
+        """The capacity of the memory."""
         budget = self.memory.budget
         capacity: int = self.hyperparameters.memory if budget is None else budget
         return capacity
