@@ -173,7 +173,7 @@ class OrderDesign:
             detail = f" of {n_tasks} tasks" if self.rule == "all-tasks" else ""
             number = f"{count} orders{detail}" if count < 10**30 else f"all orders{detail}"
             raise UsageError(
-                f'seeds.orders = "{self.rule}": {number} orders are too many; expected at most {ORDERS_LIMIT}, '
+                f'seeds.orders = "{self.rule}": {number} are too many; expected at most {ORDERS_LIMIT}, '
                 'for example "random-tasks:100" or "latin-tasks"'
             )
         if self.classes and n_tasks is not None and self.classes < n_tasks:

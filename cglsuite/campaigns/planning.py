@@ -48,7 +48,7 @@ class _Group:
     point: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
     def takes(self, key: str) -> bool:
-        """Return whether a key applies to this group. Keys in common sections always apply, and other keys apply only if they are declared."""
+        """Return whether a key applies to this group. Keys in common sections always apply, others only if declared."""
         section, dot, name = key.partition(".")
         if dot and section != "scenario":
             return section not in self.declared or name in self.declared[section]

@@ -125,5 +125,5 @@ def test_heads_whose_outputs_cannot_be_told_apart(head: str) -> None:
     if head != "gat":
         model.head = nn.Sequential(nn.Linear(3, 5))
     expected = "GATConv" if head == "gat" else "Sequential"
-    with pytest.raises(NotApplicable, match=rf"scenario.head = growing: a {expected} head cannot initialise .* expected fixed"):
+    with pytest.raises(NotApplicable, match=rf"scenario.head = growing: a {expected} head cannot initialise .* expected 'fixed'"):
         redraw_outputs(model, model, ARRIVING)

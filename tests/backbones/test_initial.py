@@ -88,7 +88,7 @@ def test_glorot_draws_nothing() -> None:
 
 
 def test_another_form_is_refused() -> None:
-    with pytest.raises(SpecError, match=r"backbone.init = he: expected glorot, linear"):
+    with pytest.raises(SpecError, match=r"backbone.init = 'he': expected 'glorot', 'linear'"):
         built("gcn", init="he")
 
 

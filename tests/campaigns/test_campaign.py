@@ -120,8 +120,8 @@ def test_a_seed_may_come_again_beside_another_one() -> None:
         ("[search.methods.ewc]\nlambda = { choice = 1 }", r"search.methods.ewc.lambda: expected a list \(given: 1\)"),
         (
             "[search.methods.ewc]\nmethod.lambda = { log = [1, 2] }",
-            r"search: methods.ewc.method.lambda is a range, from which points are drawn: set trials, or list values"
-            r" instead$",
+            r"search: methods.ewc.method.lambda is a range, from which points are drawn: set trials to the number of points, "
+            r"or list the values instead$",
         ),
         ("[search]\ndraw = 'random'\n[search.grid]\nlr = [1, 2]", r"search: draw = \"random\" applies only to ranges .*remove it$"),
         ("[search]\ndraw = 'sobel'", r"search.draw: expected 'sobol' or 'random' \(given: 'sobel'\)$"),

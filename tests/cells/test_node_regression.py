@@ -73,7 +73,7 @@ def test_scores_are_errors_over_all_test_items_of_a_task(measure: str, of: Any) 
 
 
 def test_a_method_that_learns_classes_is_refused() -> None:
-    with pytest.raises(NotApplicable, match="works on NC"):
+    with pytest.raises(NotApplicable, match="supports only NC"):
         cell(PRESETS[0], "cat")
 
 
@@ -85,5 +85,5 @@ def test_copies_of_the_graph_are_refused() -> None:
 def test_settings_of_classes_are_refused() -> None:
     made = cell(PRESETS[0], "bare")
     classes = replace(made, scenario=replace(made.scenario, setting="class-il"))
-    with pytest.raises(SpecError, match="has no classes; expected domain-il or time-il"):
+    with pytest.raises(SpecError, match="has no classes; expected 'domain-il' or 'time-il'"):
         build_stream(classes, installed())

@@ -207,7 +207,7 @@ def test_unknown_names_suggest_the_nearest(catalogue: Catalogue, names: dict[str
     [
         ("needs-task", BEGIN, "method 'needs-task' needs the task at test time, which class-il does not provide"),
         ("task-il-only", BEGIN, "method 'task-il-only' is defined for task-il; 'synthetic-csbm/class-il@begin-1' is class-il"),
-        ("graphs-only", CGLB, "method 'graphs-only' works on GC; 'synthetic-csbm/task-il@cglb-1' is NC"),
+        ("graphs-only", CGLB, "method 'graphs-only' supports only GC, but 'synthetic-csbm/task-il@cglb-1' is NC"),
     ],
 )
 def test_not_applicable_says_why(catalogue: Catalogue, method: str, scenario: str, reason: str) -> None:
@@ -236,7 +236,7 @@ def test_dataset_and_backbone_have_levels_too(catalogue: Catalogue) -> None:
         scenario: Any = catalogue.get("scenario", BEGIN).spec
         changes: dict[str, Any] = {"name": "synthetic-csbm/class-il@own-1"} | ({"dataset": spec.name} if kind == "dataset" else {})
         odd = with_specs(catalogue, [spec, dataclasses.replace(scenario, **changes)])
-        with pytest.raises(NotApplicable, match=rf"{kind} '{name}-gc' .* GC; 'synthetic-csbm/class-il@own-1' is NC"):
+        with pytest.raises(NotApplicable, match=rf"{kind} '{name}-gc' .* GC, but 'synthetic-csbm/class-il@own-1' is NC"):
             cell(odd, "bare", changes["name"], backbone=spec.name if kind == "backbone" else None)
 
 

@@ -163,6 +163,6 @@ def test_another_content_in_the_store_is_not_imported(planned: Bundle, tmp_path:
 
 def test_a_process_serves_one_bundle_and_none_that_it_has_imported(planned: Bundle, tmp_path: Path) -> None:
     said = worker(planned, tmp_path, "serve(Bundle.from_json({'other': ['0', 'other.py']}, Path('.')))")
-    assert said == "cglsuite.base.errors.StoreError: this process has already imported from another bundle"
+    assert said == "cglsuite.base.errors.StoreError: this process has already imported modules from another bundle; use a new process"
     with pytest.raises(StoreError, match="this process has already imported json"):
         serve(Bundle.from_json({"json.decoder": ("0", "decoder.py")}, tmp_path))

@@ -121,7 +121,7 @@ def test_operators_are_prepared_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("edges", [EDGES, NONE])
 def test_an_unknown_operator_is_refused(edges: torch.Tensor) -> None:
-    with pytest.raises(SpecError, match="unknown propagation 'mean'; expected sum, sum-self or sym"):
+    with pytest.raises(SpecError, match="unknown propagation 'mean'; expected 'sum', 'sum-self' or 'sym'"):
         graph(edges).propagate("mean", HIDDEN)  # type: ignore[arg-type]
 
 

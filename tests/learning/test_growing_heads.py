@@ -160,5 +160,5 @@ def test_a_head_that_cannot_grow_is_refused_before_anything_is_learnt() -> None:
     def build() -> Any:
         return gat(stream.n_features, 6, layers=2, width=2, heads=2, dropout=0.0, attention_dropout=0.0, head="convolution")
 
-    with pytest.raises(NotApplicable, match="a GATConv head cannot initialise outputs one by one; expected fixed"):
+    with pytest.raises(NotApplicable, match="a GATConv head cannot initialise outputs one by one; expected 'fixed'"):
         TaskRunner(stream, Method, build, hyperparameters={}, training=stream.spec.training, init_seed=0, identity="tiny")

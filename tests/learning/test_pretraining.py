@@ -214,7 +214,7 @@ def test_what_cannot_be_is_refused(catalogue: Catalogue) -> None:
         cell(catalogue, None, pretraining__transfer="frozen")
     with pytest.raises(UnknownNameError, match="pulls"):
         cell(catalogue, "pull")
-    with pytest.raises(NotApplicable, match="'pulls' works on NC, GC; 'testing-links/class-il@testing-1' is LC"):
+    with pytest.raises(NotApplicable, match="'pulls' supports only NC, GC, but 'testing-links/class-il@testing-1' is LC"):
         cell(catalogue, "pulls", "testing-links/class-il@testing-1")
     with pytest.raises(NotApplicable, match="a stream without tasks"):
         cell(catalogue, "pulls", "testing-nodes/task-free@testing-1")

@@ -198,7 +198,10 @@ def test_methods_that_do_not_share_crossed_factors() -> None:
     for axis, other in (("seed", frame["seed"] + 100), ("order", frame["order"] + "'")):
         moved = frame.assign(**{axis: frame[axis].where(frame["method"] == "a", other)})
         assert "order × seed are crossed, but the methods do not share them" in stats.compare_methods(moved).iloc[0]["refused"]
-    assert "Wilcoxon's signed-rank test is for pairs over one factor" in stats.compare_methods(frame, test="wilcoxon").iloc[0]["refused"]
+    assert (
+        "Wilcoxon's signed-rank test supports only pairs over one factor"
+        in stats.compare_methods(frame, test="wilcoxon").iloc[0]["refused"]
+    )
     one = frame[frame["seed"] == 0]
     moved = one.assign(seed=one["seed"].where(one["method"] == "a", 7))
     assert stats.compare_methods(moved).iloc[0]["refused"] == "one method was run only with seed 0, the other only with seed 7"

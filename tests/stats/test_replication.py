@@ -71,7 +71,7 @@ def test_the_orders_are_the_population_only_with_shared_seeds() -> None:
 
 def test_unequal_numbers_of_cells_are_refused() -> None:
     frame = cells(range(3), range(3), own=True).drop(index=[0])
-    says = "^there are from 2 to 3 cells per order; with missing cells, the order means differ in precision$"
+    says = "^there are 2 to 3 cells per order, so the order means are not equally precise; run the missing cells$"
     with pytest.raises(Refused, match=says):
         layout(frame)
     for empty in (frame.iloc[:0], cells([], [])):

@@ -42,7 +42,7 @@ def test_several_tables_at_once_are_those_one_by_one_but_for_the_draws() -> None
 
 
 def test_what_has_no_share() -> None:
-    with pytest.raises(stats.Refused, match="the table has 4 rows, but a share needs at least 5"):
+    with pytest.raises(stats.Refused, match="the table has 4 rows, but computing a share needs at least 5"):
         stats.share_within([0.0] * 4, [1.0] * 4, [2.0] * 4, "aabb")
-    with pytest.raises(stats.Refused, match="every row of a share needs a difference and a standard error"):
+    with pytest.raises(stats.Refused, match="some rows lack a difference or a standard error"):
         stats.share_within([0.0] * 5, [1.0, 1.0, 0.0, 1.0, 1.0], [2.0] * 5, "aabbb")

@@ -126,7 +126,7 @@ def test_one_method() -> None:
         (lambda f: f.drop(index=4), r"1 of 30 cells \(method × order × seed\) are missing: m0 × o1 × 1"),
         (lambda f: f.assign(value=f["value"].where(f.index != 4)), r"undefined \(NaN\): \(method m0, order o1, seed 1\)"),
         (lambda f: pd.concat([f, f.head(2)]), "2 cells occur more than once"),
-        (lambda f: f.assign(value=0.5), "exact sums of the effects"),
+        (lambda f: f.assign(value=0.5), "exact sums of method, order and seed effects"),
     ],
 )
 def test_refusals(change: object, message: str) -> None:

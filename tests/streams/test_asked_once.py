@@ -111,5 +111,5 @@ def test_all_of_it_or_nothing(left: str) -> None:
 
 def test_the_builder_is_for_pooled_queries() -> None:
     spec = spec_of(builder=ONCE["builder"])
-    with pytest.raises(SpecError, match="expected query_grouping = pooled, query_edges = seen"):
+    with pytest.raises(SpecError, match="expected query_grouping = 'pooled' and query_edges = 'seen'"):
         build_asked_once(spec, DATA, Seeds())

@@ -165,7 +165,7 @@ PINNED_ITEMS = [[8, 26, 56, 76], [101, 107, 39, 97]]
     [
         ({"training": {"batch_size": 40}}, SpecError, "latent task 1 has only 24 training items; lower training.batch_size"),
         ({"training": {"batch_size": None}}, SpecError, "requires a number of items per step"),
-        ({"train_outputs": "task"}, SpecError, "a batch of a task-free stream has no task; expected seen or all"),
+        ({"train_outputs": "task"}, SpecError, "a batch of a task-free stream has no task; expected 'seen' or 'all'"),
         ({"split_ratio": (0.9, 0.1, 0.0)}, DataError, r"task 1 \(classes 0, 1\) has no test items"),
         ({"task_free": {"schedule_factory": ""}}, SpecError, "was not resolved"),
         ({"edge_policy": "none"}, SpecError, "scenario.edge_policy = none: .* expected full"),

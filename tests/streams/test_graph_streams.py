@@ -202,7 +202,7 @@ REFUSED: dict[str, tuple[str, dict[str, Any], dict[str, Any], type[Exception], s
         {},
         {"setting": "class-il"},
         SpecError,
-        "scenario.setting = class-il: the dataset 'tiny' has no classes; expected domain-il or time-il",
+        "scenario.setting = 'class-il', but the dataset 'tiny' has no classes; expected 'domain-il' or 'time-il'",
     ),
     "single labels for real targets": (
         "regression domain-il",

@@ -481,7 +481,7 @@ REFUSED: dict[str, tuple[Callable[[], TaskStream], type[CglsuiteError], str]] = 
     "more tasks than domains": (
         lambda: domain_il(SINGLE, n_tasks=4),
         SpecError,
-        "scenario.n_tasks = 4: domain defines only 3 tasks; lower it, or set none",
+        "scenario.n_tasks = 4: domain defines only 3 tasks; lower n_tasks, or set it to none",
     ),
     "more tasks than bins": (
         lambda: time_il(SINGLE, task_bins=(2002,), n_tasks=3),
@@ -491,12 +491,12 @@ REFUSED: dict[str, tuple[Callable[[], TaskStream], type[CglsuiteError], str]] = 
     "time in random order": (
         lambda: time_il(SINGLE, class_order="random"),
         SpecError,
-        "scenario.class_order = random: time steps have a fixed order; expected native",
+        "scenario.class_order = 'random', but time steps have a fixed order; expected 'native'",
     ),
     "bins in random order": (
         lambda: time_il(SINGLE, class_order="random", task_bins=(2002,)),
         SpecError,
-        "scenario.class_order = random: time steps have a fixed order; expected native",
+        "scenario.class_order = 'random', but time steps have a fixed order; expected 'native'",
     ),
     "domains in bins": (
         lambda: domain_il(SINGLE, task_bins=(4,)),

@@ -145,7 +145,7 @@ def test_the_threshold_decides_where_the_method_does_not() -> None:
 def test_an_incomplete_answer_is_refused() -> None:
     stream = open_stream()
     group, y = queries(stream, 1)
-    with pytest.raises(LeakError, match="every query once"):
+    with pytest.raises(LeakError, match="one per query"):
         stream.oracle.grade({group.token: torch.zeros(len(y) - 1, 3)}, {group.token: group.query.allowed})
 
 
@@ -160,8 +160,8 @@ def test_whole_graphs_run(recwarn: pytest.WarningsRecorder) -> None:
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"edge_policy": "none"}, "query_grouping = pooled, query_edges = seen"),
-        ({"labels": "single", "performance": "micro"}, "expected open"),
+        ({"edge_policy": "none"}, "query_grouping = 'pooled' and query_edges = 'seen'"),
+        ({"labels": "single", "performance": "micro"}, "expected 'open'"),
     ],
 )
 def test_streams_that_would_reveal_the_unknown_are_refused(changes: dict[str, Any], said: str) -> None:
@@ -171,7 +171,7 @@ def test_streams_that_would_reveal_the_unknown_are_refused(changes: dict[str, An
 
 def test_specs_name_what_does_not_fit() -> None:
     spec = tiny_spec(labels="open", performance="open-f1")
-    with pytest.raises(SpecError, match="NC, LC or GC in class-il"):
+    with pytest.raises(SpecError, match="'NC', 'LC' or 'GC' and setting 'class-il'"):
         replace(spec, setting="task-il")
     with pytest.raises(SpecError, match="for open labels"):
         replace(spec, performance="micro")

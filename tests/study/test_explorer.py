@@ -59,7 +59,7 @@ def test_a_choice_keeps_what_is_left_out(explorer: Explorer, store: Path) -> Non
     assert explorer.choose(scenario=CLASSES, methods=["bare", "joint"]).study.outcome.counts == {"done": 4}
     assert set(explorer.study.frame["scenario"]) == {CLASSES}
     assert len(list(Store(store).records())) == before
-    with pytest.raises(UsageError, match="unknown option of an explorer: order; expected some of scenario, methods, orders, seeds"):
+    with pytest.raises(UsageError, match="unknown options of the explorer: order; expected any of scenario, methods, orders, seeds"):
         explorer.choose(order=3)
     with pytest.raises(UsageError, match="bear"):
         explorer.choose(methods=["bear"])

@@ -86,7 +86,7 @@ def test_an_unknown_metric_is_refused_with_those_there_are(study: cgl.Study, ask
 
 
 def test_curves_of_another_metric_are_refused_with_those_there_are(study: cgl.Study) -> None:
-    with pytest.raises(UsageError, match="curves of 'nope': expected one of average_performance, forgetting_from_diagonal"):
+    with pytest.raises(UsageError, match="there are no curves of 'nope'; expected one of average_performance, forgetting_from_diagonal"):
         study.curves("nope")
 
 

@@ -29,5 +29,5 @@ def test_tables_are_written_as_people_do() -> None:
 
 
 def test_what_toml_does_not_have_is_refused_by_its_value() -> None:
-    with pytest.raises(UsageError, match="cannot hold None: expected text"):
+    with pytest.raises(UsageError, match="cannot contain None; expected text"):
         _toml({"set": {"lr": None}})

@@ -124,7 +124,7 @@ MISTAKES: tuple[Mistake, ...] = (
     Mistake("a backbone with a fixed number of outputs", _backbone("Narrow"), "returns [24, 6]", "expected [24, 7]", "shape"),
     Mistake("a backbone that returns outputs for all nodes", _backbone("AllItems"), "returns [144, 6]", "expected [24, 6]", "shape"),
     Mistake("a backbone without a head", _backbone("Headless"), "does not set self.head", "expected a module", "builds"),
-    Mistake("a backbone with a head that cannot grow", _backbone("StiffHead"), "a Sequential head cannot initialise outputs", "expected fixed", "growing head"),
+    Mistake("a backbone with a head that cannot grow", _backbone("StiffHead"), "a Sequential head cannot initialise outputs", "expected 'fixed'", "growing head"),
     Mistake("dropout during evaluation", _backbone("AlwaysDrops"), "two calls of", "only while self.training", "deterministic"),
     Mistake("a tensor that stays on another device", _backbone("LooseTensor"), "scale of LooseTensor", "register_buffer", "state"),
     Mistake("a mutable default shared by all models", _backbone("SharesLayer"), "two models initialised from the same seed differ", "do not share modules", "initialisation"),

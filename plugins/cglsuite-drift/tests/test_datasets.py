@@ -171,7 +171,7 @@ def test_actor(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("nodes", "edges", "masks", "message"),
     [
-        ([*NODES[:3], (4, "2", 2)], EDGES, {}, r"expected the node ids 0\.\.3 for 4 nodes, but found others"),
+        ([*NODES[:3], (4, "2", 2)], EDGES, {}, r"found 4 nodes whose ids are not 0\.\.3"),
         ([*NODES[:3], (3, "", 2)], EDGES, {}, "actor cannot be read .*ValueError"),
         ([*NODES[:3], (3, "-1", 2)], EDGES, {}, "found a keyword with id -1; expected ids of at least 0"),
         ([*NODES[:3], (3, "2", 5)], EDGES, {}, "labels range over 0..5; expected -1..4"),

@@ -113,7 +113,7 @@ def test_a_molecule_without_a_part_of_the_split(files: Any) -> None:
     with pytest.raises(DataError, match=r"has no split for A-1 in data_curated\.csv; expected one for every ID"):
         aqsol(files.root)
     files.table("AqSolDB/raw/aqsol_split.csv", ("ID", "split"), [(f"A-{i}", "dev") for i in range(101)])
-    with pytest.raises(DataError, match="found the split 'dev'; expected train, val or test"):
+    with pytest.raises(DataError, match="found the split 'dev'; expected 'train', 'val' or 'test'"):
         aqsol(files.root)
 
 

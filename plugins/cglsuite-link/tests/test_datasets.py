@@ -401,15 +401,15 @@ def test_movielens_keeps_what_was_liked(tmp_path: Path) -> None:
     ("changes", "message"),
     [
         ({"ratings": "1::2::5\n"}, "ratings.dat has 3 columns; expected 4"),
-        ({"ratings": "61::2::5::3\n"}, "ratings.dat refers to user 61, but users.dat only has 1 to 60"),
-        ({"ratings": "1::44::5::3\n"}, "ratings.dat refers to film 44, but movies.dat only has 1 to 43"),
+        ({"ratings": "61::2::5::3\n"}, "ratings.dat refers to user 61, but users.dat contains only ids 1 to 60"),
+        ({"ratings": "1::44::5::3\n"}, "ratings.dat refers to film 44, but movies.dat contains only ids 1 to 43"),
         ({"ratings": "1::2::3::3\n"}, "no rating of at least 4 stars"),
         ({"ratings": "1::2::x::3\n"}, "movielens cannot be read"),
         ({"users": "1::F::1::10\n"}, "users.dat has 4 columns; expected 5"),
         ({"users": "1::F::1::21::48067\n"}, "occupations are 21..21"),
         ({"movies": "1::Toy Story::Heist\n"}, "movies.dat has the genre 'Heist'"),
         ({"movies": "1::Toy Story\n"}, "movies.dat has 2 columns; expected 3"),
-        ({"movies": "1::A::War\n1::B::War\n"}, "movies.dat: expected the consecutive numbers 1, 2, 3 and so on, each exactly once"),
+        ({"movies": "1::A::War\n1::B::War\n"}, "movies.dat: expected consecutive ids 1, 2, 3, ..., each exactly once"),
     ],
 )
 def test_bad_movielens(changes: dict[str, str], message: str, tmp_path: Path) -> None:

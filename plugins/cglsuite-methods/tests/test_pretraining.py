@@ -253,4 +253,4 @@ def test_the_command_line_names_a_scheme(tmp_path: Path, capsys: pytest.CaptureF
     assert record["cell"]["configuration"]["pretraining.scheme"] == "dgi"
     assert record["provenance"]["pretraining"]["epochs"] == 2
     assert run([*words, "--pretraining", "infograph", "--store", str(tmp_path)]) == 3
-    assert "works on GC, GR" in capsys.readouterr().err
+    assert "supports only GC, GR" in capsys.readouterr().err

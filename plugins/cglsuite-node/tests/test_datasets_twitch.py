@@ -87,7 +87,7 @@ def test_languages() -> None:
 @pytest.mark.parametrize(
     ("column", "values", "message"),
     [
-        ("language", ["EN", "EN", "XX", "EN", "EN"], "user 2 has the language 'XX'; expected one of CS, DA"),
+        ("language", ["EN", "EN", "XX", "EN", "EN"], "the language of user 2 is 'XX'; expected one of CS, DA"),
         ("numeric_id", [0, 1, 2, 3, 3], r"numeric_id should list every user 0\.\.4 exactly once"),
         ("affiliate", [0, 2, 0, 1, 0], "affiliate of user 1 has the value 2; expected 0 or 1"),
         ("life_time", [1, 2, None, 3, None], "twitch-gamers: 2 feature values are NaN or infinite, the first at node 2"),
@@ -172,7 +172,7 @@ def test_musae(tmp_path: Path) -> None:
         ("DE/edges.csv", "0,1", "0,2", r"DE: edges refer to nodes 0\.\.2; expected 0\.\.1"),
         ("RU/target.csv", "False,9,False,5", "False,9,False,4", "RU: target.csv has contradictory rows for user 4"),
         ("RU/target.csv", "False,9,False,5", "False,9,False,9", r"RU: target.csv: new_id should list every user 0\.\.6 exactly once"),
-        ("RU/target.csv", "False,9,False,5", ",9,False,5", "RU: target.csv: the column mature must be True or False for every user"),
+        ("RU/target.csv", "False,9,False,5", ",9,False,5", "RU: target.csv: the column 'mature' must be True or False for every user"),
         ("PTBR/target.csv", "mature", "adult", "twitch-musae cannot be read .*mature"),
         ("FR/features.json", "}", "", "twitch-musae cannot be read .*JSONDecodeError"),
     ],

@@ -190,7 +190,7 @@ def test_the_prepared_npz(tmp_path: Path) -> None:
         ({"x_train": np.ones((200, 12, 144), dtype=np.float32)}, "row 0 of x_train has 24 x 3 numbers .* expected 25 joints"),
         (
             {"x_train": np.ones((199, 12, 150), dtype=np.float32)},
-            r"x_train has type float32 and shape \[199, 12, 150\]; expected numbers of shape \[200, T, 150\]",
+            r"x_train has type float32 and shape \[199, 12, 150\]; expected a numeric array of shape \[200, T, 150\]",
         ),
         ({"x_train": np.ones((200, 12, 150), dtype=np.int64)}, "x_train has type int64"),
         ({"y_train": np.eye(61)[np.arange(200) % 60]}, r"y_train has shape \[200, 61\]; expected one-hot rows of 60 classes"),

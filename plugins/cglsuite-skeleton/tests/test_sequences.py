@@ -88,7 +88,7 @@ def test_propagation_is_that_of_the_disjoint_union(kind: Any) -> None:
 
 def test_unknown_propagation() -> None:
     graphs = source().queries(some(0), "cpu")
-    with pytest.raises(SpecError, match="expected sum, sum-self or sym"):
+    with pytest.raises(SpecError, match="expected 'sum', 'sum-self' or 'sym'"):
         graphs.propagate("mean", graphs.features)  # type: ignore[arg-type]
 
 

@@ -310,8 +310,8 @@ class Hostile(Quiet):
         ("bomb", "is larger than"),
         ("hollow", "is larger than"),
         ("stalled", "cannot be read: the server has sent nothing for 0.5 s"),
-        ("dripping", r"arrives too slowly \(\d+ bytes in 1 s\); the download was stopped"),
-        ("brotli", "has content encoding 'br'"),
+        ("dripping", r"was downloading too slowly \(\d+ bytes in 1 s\), so the download was stopped"),
+        ("brotli", "has the content encoding 'br'; expected 'gzip' or no encoding"),
         ("zipped", None),
     ],
 )

@@ -138,7 +138,7 @@ def test_unknown_needs_keep_every_checkpoint(store: Store) -> None:
     assert list(done.notes) == ["no checkpoint is pruned: a plugin is missing"]
     (store.path / "plans").mkdir()
     (store.path / "plans" / "x.json").write_text("no plan")
-    with pytest.raises(StoreError, match="Nothing is pruned"):
+    with pytest.raises(StoreError, match="Nothing was pruned"):
         stored_plans(store)
 
 

@@ -80,12 +80,12 @@ def test_files_hold_text_as_text(made: CampaignResults, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"kind": "curve"}, "figure 'curve': expected one of curves, matrix, orders, forgetting, ranks"),
+        ({"kind": "curve"}, "unknown kind of figure 'curve'; expected one of curves, matrix, orders, forgetting, ranks"),
         ({"style": "poster"}, "style = 'poster': expected one of paper, page"),
-        ({"width": 0.0}, "width = 0.0: expected inches from 1 to 40"),
+        ({"width": 0.0}, "width = 0.0: expected a width from 1 to 40 inches"),
         ({"scenario": ""}, "scenario = '': expected one of cora/task-il@begin-1, cora/task-il@begin-1+"),
-        ({"metric": "bwt"}, "curves of 'bwt': expected one of average_performance, "),
-        ({"kind": "orders", "metric": "bwt"}, "this figure has its own metrics"),
+        ({"metric": "bwt"}, "there are no curves of 'bwt'; expected one of average_performance, "),
+        ({"kind": "orders", "metric": "bwt"}, "this figure always shows the same metrics"),
     ],
 )
 def test_what_is_unknown_is_refused_with_what_is_known(made: CampaignResults, given: dict[str, object], message: str) -> None:

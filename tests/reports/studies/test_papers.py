@@ -140,7 +140,7 @@ def test_shares_are_by_table_and_metric_and_leave_out_what_has_no_test(tmp_path:
     for (table, metric), part in papers.shares.groupby(["table", "metric"]):
         assert set(part["rows"]) == {tested[table, metric]}
         if tested[table, metric] < 5:
-            assert list(part["reason"]) == [f"the table has {tested[table, metric]} rows, but a share needs at least 5"]
+            assert list(part["reason"]) == [f"the table has {tested[table, metric]} rows, but computing a share needs at least 5"]
         else:
             assert list(part["scale"]) == list(PRIOR_SCALES)
             assert part["mean"].between(0.0, 1.0).all()

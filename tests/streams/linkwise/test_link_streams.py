@@ -299,7 +299,7 @@ PREDICTED = {"level": "LP", "setting": "domain-il", "task_key": "domain"}
         ),
         (
             PREDICTED | {"setting": "class-il"},
-            r"setting = class-il: links have no classes in link prediction; expected domain-il or time-il",
+            r"setting = 'class-il', but links have no classes in link prediction; expected 'domain-il' or 'time-il'",
         ),
         (
             {"level": "LP", "setting": "time-il", "task_key": "time"},
@@ -312,7 +312,7 @@ PREDICTED = {"level": "LP", "setting": "domain-il", "task_key": "domain"}
         ({"negatives": 10}, r"negatives = 10 applies only to LP scenarios"),
         (
             {"level": "NC"},
-            r"level = NC, and the dataset 'tiny' contains LinkData, but this builder creates streams of links; expected LC or LP",
+            r"level = 'NC', and the dataset 'tiny' contains LinkData, but this builder creates streams of links; expected LC or LP",
         ),
         ({"node_features": "degrees", "feature_normalisation": "row"}, r"feature_normalisation = row: features are degrees"),
     ],
@@ -331,7 +331,7 @@ def test_streams_without_tasks_and_other_data_are_refused() -> None:
     ):
         link_stream(**task_free)
     with pytest.raises(
-        SpecError, match=r"scenario\.level = LC, and the dataset 'tiny' contains NodeData, but this builder creates streams of links"
+        SpecError, match=r"scenario\.level = 'LC', and the dataset 'tiny' contains NodeData, but this builder creates streams of links"
     ):
         build_link_stream(tiny_spec(level="LC"), tiny_data(), Seeds())  # type: ignore[arg-type]
 

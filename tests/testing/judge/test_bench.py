@@ -71,10 +71,10 @@ def test_a_trial_that_ends_well() -> None:
     [
         (Fake(status=3 << 8), EOFError(), True, "method 'b' ends its process (exit status 3)"),
         (Fake(status=9), ConnectionResetError(), True, "method 'b' ends its process (signal SIGKILL)"),
-        (Fake(status=9), ValueError("no list"), False, "method 'b' sends unreadable data: ValueError: no list"),
-        (Fake(), ValueError("x" * 300), False, f"method 'b' sends unreadable data: ValueError: {'x' * 200}"),
-        (Fake(left=1), None, False, "method 'b' leaves a process behind"),
-        (Fake(left=2), None, False, "method 'b' leaves 2 processes behind"),
+        (Fake(status=9), ValueError("no list"), False, "method 'b' returns data that cannot be read: ValueError: no list"),
+        (Fake(), ValueError("x" * 300), False, f"method 'b' returns data that cannot be read: ValueError: {'x' * 200}"),
+        (Fake(left=1), None, False, "method 'b' leaves a process running"),
+        (Fake(left=2), None, False, "method 'b' leaves 2 processes running"),
         (Fake(left=2), CheckFailed("it hangs", "x"), False, "it hangs"),
     ],
 )

@@ -358,8 +358,8 @@ def test_few_scenarios_that_cover_all_levels_and_settings() -> None:
     ("levels", "settings", "category", "said"),
     [
         (("NC",), ("task-il",), "Rep", ""),
-        ((), ("task-il",), "Rep", "the method declares no level or no setting"),
-        (("NC",), (), "Rep", "the method declares no level or no setting"),
+        ((), ("task-il",), "Rep", "the method does not declare both a level and a setting"),
+        (("NC",), (), "Rep", "the method does not declare both a level and a setting"),
         (("NC",), ("task-il",), " rep", "unknown category ' rep'; expected one of"),
         (("NC",), ("task-il",), "regularization", "unknown category 'regularization'; expected one of"),
         (("NC",), ("task-il",), "prompts of my own", ""),

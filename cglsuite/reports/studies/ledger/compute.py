@@ -540,7 +540,7 @@ def judged(row: Mapping[str, Any], metric: str, values: Sequence[float], runs: i
     try:
         ours = repetitions_mean(values)
         if metric in _MAXIMA and (full := sum(value >= 1.0 for value in values)):
-            raise stats.Refused(f"{full} of {len(values)} repetitions reach 100 points, the maximum, so no t interval can be computed")
+            raise stats.Refused(f"{full} of {len(values)} repetitions are at 100 points, the bound of a maximum, which has no t interval")
         verdict = verdict_on(row, metric, ours, runs)
         facts |= {name: getattr(verdict, name) for name in TESTED}
         spread = UNITS[row["unit"]].scale * ours.spread

@@ -30,7 +30,7 @@ _OF_GPU = 32  # a worker's cache takes at most this part of a GPU's memory
 
 
 class EpochCache:
-    """A cache of the most recently used inputs, up to a size in bytes that ``limit`` sets for each device. Larger inputs are never cached."""
+    """A cache of the most recently used inputs, with a size in bytes that ``limit`` sets per device. Larger inputs are never cached."""
 
     def __init__(self, limit: Callable[[torch.device], int]) -> None:
         self.limit = limit

@@ -53,8 +53,7 @@ class CaT(Method):
         """
         if self.problem.kind != "single-label":
             raise NotApplicable(
-                f"cat condenses each class separately and needs exactly one label per item, but the items of this stream are "
-                f"{self.problem.kind}"
+                f"cat condenses class by class and needs exactly one label per item, but the items of this stream are {self.problem.kind}"
             )
         self.weights: dict[str, float] = {}
         self.learnt = 0
