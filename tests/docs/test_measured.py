@@ -836,7 +836,7 @@ def test_five_graphs_under_the_second_version_of_drift() -> None:
     pairs = pd.concat([one.tests.assign(scenario=one.preset) for one in compared.comparisons])
     pairs = pairs[(pairs["first"] != "joint") & (pairs["second"] != "joint")]
     differ = pairs[pairs["verdict"].str.endswith(" is better")]
-    assert f"Of {len(pairs)} pairs without joint training, {len(differ)} differ significantly" in page
+    assert f"Of the {len(pairs)} pairs that exclude joint training, {len(differ)} differ significantly" in page
     worse = differ[differ["scenario"].str.startswith("citationfull-citeseer/") & (differ["verdict"] != "dmsg is better")]
     assert ((worse["first"] == "dmsg") | (worse["second"] == "dmsg")).sum() == 4
     found = {(r.cell["scenario"], r.cell["method"], r.cell["seeds"]["order"]): r for r in results.records}

@@ -109,7 +109,7 @@ Change = Callable[[pd.DataFrame], pd.DataFrame]
     [
         (lambda f: f[f["order"].isin(["o0", "o1"])], "2 orders: a test needs at least 3"),
         (lambda f: f[~((f["method"] == "b") & (f["order"] == "o1"))], r"1 of 4 orders were run with only one of the methods \(o1\)"),
-        (lambda f: f[~((f["order"] == "o1") & (f["seed"] == 12))], "from 2 to 3 cells per order"),
+        (lambda f: f[~((f["order"] == "o1") & (f["seed"] == 12))], "are 2 to 3 cells per order"),
         (lambda f: f[~((f["method"] == "b") & (f["order"] == "o1") & (f["seed"] == 12))], r"has a result in 1 of 4 orders \(o1\)"),
         (lambda f: f[~((f["method"] == "b") & (f["seed"] % 10 == 2))], r"has a result in 4 of 4 orders \(o0; o1; o2 and 1 more\)"),
         (lambda f: f.assign(value=f["value"].where(f.index != 4)), "undefined"),

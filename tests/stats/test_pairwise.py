@@ -169,8 +169,8 @@ def test_bootstrap_of_a_difference() -> None:
         (lambda: stats.welch([1.0, np.nan, 3.0], [1.0, 2.0, 3.0]), "1 of 3 values are undefined"),
         (lambda: stats.paired_t([1.0, 2.0, 3.0], [1.0, 2.0]), "the samples have 3 and 2 values, but a paired test needs equal numbers"),
         (lambda: stats.paired_t([1.1, 2.1, 3.1], [1.0, 2.0, 3.0]), "the difference is the same in all 3 values"),
-        (lambda: stats.wilcoxon(range(1, 6), [0] * 5), r"5 values with a difference: .* below 0\.0625"),
-        (lambda: stats.wilcoxon([1, 2, 3, 4, 5, 7, 0, 0], [0] * 8, level=0.99), "6 values with a difference"),
+        (lambda: stats.wilcoxon(range(1, 6), [0] * 5), r"differ in only 5 values, .* below 0\.0625"),
+        (lambda: stats.wilcoxon([1, 2, 3, 4, 5, 7, 0, 0], [0] * 8, level=0.99), "differ in only 6 values"),
         (lambda: stats.hedges_g([1.0, 2.0], [1.0, 3.0], paired=True), "at least 3"),
         (
             lambda: stats.difference_interval([1.0, 2.0, 4.0], [1.0, 2.0, 3.0], paired=False),
