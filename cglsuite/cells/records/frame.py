@@ -6,6 +6,7 @@ import io
 import json
 import logging
 import math
+import sys
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,7 +20,7 @@ from cglsuite.base.errors import UnknownNameError
 from cglsuite.base.hashing import canonical, digest, plain
 from cglsuite.base.markup import csv_text
 from cglsuite.cells.records.metric_values import metric_value
-from cglsuite.cells.records.record import SETTLED, Matrix, NoCurvesError, Record
+from cglsuite.cells.records.record import SETTLED, Matrix, NoCurvesError, Record, canonical_json
 from cglsuite.cells.task_sharing import trainings
 from cglsuite.specs import MetricSpec
 
@@ -398,7 +399,7 @@ class Row(Summary):
             resumed_from_task=record.provenance["resumed_from_task"],
             **{name: getattr(record, name) for name in GROUPS},
             matrix=record.matrix,
-            configuration=canonical(cell["configuration"]),
+            configuration=sys.intern(canonical_json(cell["configuration"])),
             pairing=_pairing_key(record),
             made_by=_code_of(record),
             training=digest(record.scenario.get("training"))[:_SHORT],

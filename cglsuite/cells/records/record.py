@@ -7,6 +7,7 @@ import copy
 import dataclasses
 import hashlib
 import json
+import marshal
 import math
 import re
 import traceback
@@ -124,8 +125,12 @@ _DEEPEST = 201
 _MAX_REASON = 10_000
 _MAX_SHOWN = 1000
 """The maximum depth of nested lists and mappings: the limit of pydantic's parser."""
-_LONG = re.compile(rb"(?<![0-9.])[0-9]{19}|[:,\[]-?[0-9.]+[eE]\+?[0-9]{3}")
-"""A number that may exceed 64 bits; rarely part of a digest."""
+_PATTERN = bytes.maketrans(b"123456789E", b"000000000e")
+_WHOLE, _EXPONENT = re.compile(b"0" * 19 + rb"(?<![0.]0{19})"), re.compile(rb"e\+?000")
+_MANTISSA, _LONGEST_MANTISSA = re.compile(rb"(?:[:,\[]-?|\A)[0.]+\Z"), 40
+_REPEATED = ("scenario", "environment", "tasks", "parameters")
+_WITH_REPEATED = ("cell", "provenance")
+_MAX_SHARED = 10_000
 Status = Literal["done", "failed", "diverged", "timeout", "oom", "skipped", "unclean"]
 STATUSES: tuple[str, ...] = get_args(Status)
 SETTLED = ("diverged", "skipped")
@@ -325,7 +330,7 @@ class Record:
 
     def to_text(self) -> str:
         """Serialise the record for its file, as one line with sorted keys and exact floats."""
-        return _canonical(self.to_json()) + "\n"
+        return canonical_json(self.to_json()) + "\n"
 
     @classmethod
     def from_json(cls, content: str | bytes | Mapping[str, Any]) -> Record:
@@ -360,8 +365,10 @@ class Record:
         beside = _apart(data) if schema == _WITH_CURVES else None
         _check(data)
         record = object.__new__(cls)  # decoded JSON needs no conversion, only validation: this halves the reading time
+        for name in _WITH_REPEATED:
+            data[name] = {part: shared(value) for part, value in data[name].items()}
         for name in _PARTS:
-            object.__setattr__(record, name, data[name])
+            object.__setattr__(record, name, shared(data[name]) if name in _REPEATED else data[name])
         object.__setattr__(record, "beside", beside)
         return record
 
@@ -369,13 +376,28 @@ class Record:
 _PARTS = tuple(f.name for f in dataclasses.fields(Record) if f.name != "beside")
 
 
-def _canonical(data: Mapping[str, Any]) -> str:
+_shared: dict[bytes, Any] = {}
+
+
+def shared(value: Any) -> Any:
+    """Return a list or mapping of JSON types that equals ``value`` and is the same object for equal values, so that thousands of records
+    of a campaign need the memory of one configuration. Other values are returned unchanged. Neither may be modified.
+    """
+    if not isinstance(value, (dict, list)):
+        return value
+    if len(_shared) >= _MAX_SHARED:
+        _shared.clear()
+    return _shared.setdefault(marshal.dumps(value, 2), value)  # format 2 has no references, so equal values have equal bytes
+
+
+def canonical_json(data: Any) -> str:
+    """Serialise a record or a part of it as :func:`cglsuite.base.hashing.canonical` does, without first converting it to JSON types."""
     return json.dumps(data, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
 def _digest(content: Mapping[str, Any]) -> str:
     try:
-        return hashlib.sha256(_canonical(content).encode()).hexdigest()
+        return hashlib.sha256(canonical_json(content).encode()).hexdigest()
     except ValueError as error:
         raise StoreError(f"a non-finite number, such as 1e999: {error}") from error
 
@@ -401,11 +423,18 @@ def _decode(text: str | bytes) -> Any:
     raw = text if isinstance(text, bytes) else text.encode(errors="replace")
     with contextlib.suppress(ValueError):
         decoded = from_json(text, allow_inf_nan=False, cache_strings="keys")
-        return _with_sorted_keys(decoded) if _LONG.search(raw) else decoded  # checking the depth takes as long as parsing
+        return _with_sorted_keys(decoded) if _may_be_long(raw) else decoded  # checking the depth takes as long as parsing
     try:
         return _with_sorted_keys(json.loads(text, parse_constant=refuse))
     except (ValueError, RecursionError) as error:
         raise StoreError(f"not a JSON file: {error}") from error
+
+
+def _may_be_long(text: bytes) -> bool:
+    """Return whether a JSON text may contain a number that exceeds 64 bits. A search in the original text would take ten times as long."""
+    pattern = text.translate(_PATTERN)
+    mantissas = (pattern[max(0, found.start() - _LONGEST_MANTISSA) : found.start()] for found in _EXPONENT.finditer(pattern))
+    return bool(_WHOLE.search(pattern)) or any(map(_MANTISSA.search, mantissas))
 
 
 def _apart(data: dict[str, Any]) -> Curves:

@@ -11,11 +11,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from cglsuite.base.hashing import canonical
 from cglsuite.base.markup import Fragment
 from cglsuite.campaigns.reference.values import paper_of
 from cglsuite.cells.records.metric_values import completed, metrics_from
-from cglsuite.cells.records.record import Record
+from cglsuite.cells.records.record import Record, shared
 from cglsuite.cells.storage.store import Store
 from cglsuite.commons.submissions.staging import Mark, Marks
 from cglsuite.host import Catalogue
@@ -218,7 +217,6 @@ class RecordsByPreset:
         self._waiting = 0
         self._folder = tempfile.TemporaryDirectory(prefix="cglsuite-site-")
         self._presets: dict[str, _Preset] = {}
-        self._shared: dict[str, Any] = {}
         marks, specs = Marks(store.path), catalogue.specs(MetricSpec)
         self.unmarked = not len(marks)
         ours = [name for name, spec in specs.items() if not spec.reference]
@@ -279,25 +277,17 @@ class RecordsByPreset:
                     pickle.dump(known.waiting, file, protocol=pickle.HIGHEST_PROTOCOL)
                 known.waiting = []
                 known.number += 1
-        self._shared.clear()
         self._waiting = 0
 
     def _compact_record(self, record: Record, metrics: Any) -> Record:
-        """Return the record without per-class results, sharing equal parts with other records."""
-        provenance = {name: self._shared_value(record.provenance[name]) for name in _PROVENANCE if name in record.provenance}
+        """Return the record without per-class results and most of its provenance."""
+        provenance = {name: shared(record.provenance[name]) for name in _PROVENANCE if name in record.provenance}
         if stream := record.stream:
-            provenance["stream"] = self._shared_value({name: stream[name] for name in ("evaluations", "delivered") if name in stream})
-        cell = {**record.cell, "configuration": self._shared_value(record.cell["configuration"])}
+            provenance["stream"] = shared({name: stream[name] for name in ("evaluations", "delivered") if name in stream})
         return record.with_parts(
-            cell=cell,
-            scenario=self._shared_value(record.scenario),
-            tasks=self._shared_value(record.tasks),
             metrics=metrics,
             per_class=[],
             validation_matrix=record.validation_matrix[-1:],
             provenance=provenance,
-            environment=self._shared_value({name: record.environment.get(name) for name in _MACHINE}),
+            environment=shared({name: record.environment.get(name) for name in _MACHINE}),
         )
-
-    def _shared_value(self, value: Any) -> Any:
-        return self._shared.setdefault(canonical(value), value)

@@ -24,7 +24,7 @@ from cglsuite.cells.plan import CellRequest, PlannedCell
 from cglsuite.cells.records.describe import unlike_metrics
 from cglsuite.cells.records.frame import UPPER_BOUND, Compared, compared_metrics, reference_matrices, results_frame
 from cglsuite.cells.records.metric_values import completed
-from cglsuite.cells.records.record import Matrix, Record
+from cglsuite.cells.records.record import Matrix, Record, canonical_json
 from cglsuite.cells.storage.store import Store
 from cglsuite.host import Catalogue, load_catalogue
 from cglsuite.reports.kit.text import scenario_words, value_text
@@ -443,7 +443,7 @@ def group_cells(cells: Iterable[ReportedCell]) -> list[Group]:
         if cell.record is not None and cell.record.done and cell.record.key not in seen:
             seen.add(cell.record.key)
             what = cell.record.cell
-            families[what["preset"], what["method"], what["backbone"]][canonical(what["configuration"])].append(cell)
+            families[what["preset"], what["method"], what["backbone"]][canonical_json(what["configuration"])].append(cell)
     groups = []
     for (preset, method, backbone), by_configuration in families.items():
         variants = _variants([members[0].record for members in by_configuration.values() if members[0].record is not None])

@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cglsuite.base.errors import StoreError
-from cglsuite.cells.records.record import Curves, NewerSchemaError, NoCurvesError, Record
+from cglsuite.cells.records.record import Curves, NewerSchemaError, NoCurvesError, Record, _may_be_long, shared
 
 DATA = Path(__file__).parents[1] / "data"
 GOLDEN, FORMER = DATA / "record-schema-4.json", DATA / "record-schema-3.json"
@@ -578,3 +578,40 @@ def test_trainings_that_move_nothing_are_said() -> None:
     assert said.startswith("the loss of tasks 1 (7e+29), 2 (7e+29), ")
     assert "10 (7e+29) ... stays" in said
     assert "(NaN)" in Curves(trainings=[training(1, None, None, None)]).warnings[0]
+
+
+def test_records_share_equal_parts_when_they_are_read() -> None:
+    """Thousands of records of a campaign take the memory of one configuration; what differs stays with each."""
+    first, second = (read(golden() | {"key": key * 64}) for key in "ab")
+    for part in ("scenario", "environment", "tasks"):
+        assert getattr(first, part) is getattr(second, part), part
+    for part in ("configuration", "seeds"):
+        assert first.cell[part] is second.cell[part], part
+    assert first.provenance["plugins"] is second.provenance["plugins"]
+    assert first.cell is not second.cell
+    data = golden()
+    other = read(data | {"cell": data["cell"] | {"seeds": {"order": 7, "split": 0, "init": 0}}})
+    assert other.cell["seeds"] == {"order": 7, "split": 0, "init": 0}
+    assert first.cell["seeds"] == data["cell"]["seeds"]
+
+
+@pytest.mark.parametrize("zero", [0, 0.0, -0.0, False])
+def test_values_that_only_compare_equal_are_not_shared(zero: object) -> None:
+    kept = [shared({"a": value}) for value in (0, 0.0, -0.0, False)]
+    assert repr(shared({"a": zero})) == repr({"a": zero})
+    assert len(set(map(repr, kept))) == 4
+
+
+@given(
+    st.lists(st.one_of(st.integers(-(10**25), 10**25), st.floats(allow_nan=False, allow_infinity=False), st.text("0123456789abcdefE+.")))
+)
+def test_no_text_with_a_long_number_is_taken_for_one_without(values: list[Any]) -> None:
+    """The reading of a record looks closer where the quick search says so, so the search may err on one side alone."""
+    text = json.dumps(values)
+    long = re.compile(r"(?<![0-9.])[0-9]{19}|[:,\[]-?[0-9.]+[eE]\+?[0-9]{3}")
+    assert _may_be_long(text.encode()) or not long.search(text)
+
+
+def test_a_long_mantissa_is_no_way_round_the_search() -> None:
+    assert _may_be_long(b'{"a":0.' + b"1" * 100 + b"e400}")
+    assert not _may_be_long(b'{"a":0.1234567890123456789,"b":1e-300,"c":"12e400f","d":123456789012345678}')
