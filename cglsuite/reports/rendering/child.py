@@ -1,4 +1,4 @@
-"""Render one notebook in a separate process, started as ``python -m cglsuite.reports.rendering.child``.
+"""Render one notebook in a separate process, which the caller starts with this module as ``__main__``.
 
 The process reads a job from stdin and writes the outcome to stdout. The page is written last and atomically. When stdin closes, the caller
 has ended, so the process stops its kernel and exits.
@@ -23,7 +23,7 @@ from papermill.engines import Engine, papermill_engines
 
 from cglsuite.base.atomic import write_atomic
 from cglsuite.base.errors import CglsuiteError, ReportError
-from cglsuite.reports.kit.text import plain_text
+from cglsuite.base.markup import plain_text
 from cglsuite.reports.rendering.job import Job, Outcome, handed_over
 
 if TYPE_CHECKING:

@@ -35,11 +35,10 @@ from cglsuite.base.atomic import store_error, write_atomic
 from cglsuite.base.errors import CglsuiteError, StoreError
 from cglsuite.base.hashing import digest
 from cglsuite.base.inputs import read_regular
-from cglsuite.base.markup import element, join
+from cglsuite.base.markup import element, join, plain_text
 from cglsuite.cells.device import resolve_device
 from cglsuite.cells.storage.lease import Lease, read_holder
 from cglsuite.cells.storage.store import Store
-from cglsuite.reports.kit.text import plain_text
 from cglsuite.reports.rendering.job import Job, Outcome, hand_over
 from cglsuite.reports.rendering.page import Page, page_html
 
@@ -240,10 +239,17 @@ def in_process(job: Job, stop: threading.Event, computed: object = None) -> Outc
         return _in_process(dataclasses.replace(job, scratch=str(scratch)), stop)
 
 
+# Where rfc3987-syntax is installed, as it is beside JupyterLab, importing jsonschema compiles a grammar of IRIs, which takes a second.
+_START = (
+    "import runpy, sys; sys.modules['rfc3987_syntax'] = None; "
+    "runpy.run_module('cglsuite.reports.rendering.child', run_name='__main__', alter_sys=True)"
+)
+
+
 def _in_process(job: Job, stop: threading.Event) -> Outcome:
     """Render in a separate process. If it ends without an outcome, the outcome is a failure that states how the process ended."""
     process = subprocess.Popen(
-        [sys.executable, "-P", "-m", "cglsuite.reports.rendering.child"],
+        [sys.executable, "-P", "-c", _START],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

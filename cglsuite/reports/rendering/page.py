@@ -26,9 +26,8 @@ from nbconvert.exporters import HTMLExporter
 from nbconvert.preprocessors.sanitize import SanitizeHTML
 
 from cglsuite import __version__
-from cglsuite.base.markup import Fragment, element, several
+from cglsuite.base.markup import Fragment, element, plain_text, several
 from cglsuite.reports.kit.pictures import FACTS, FIGURES, Gallery
-from cglsuite.reports.kit.text import plain_text
 
 if TYPE_CHECKING:
     from nbformat import NotebookNode

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from cglsuite import __version__
 from cglsuite.base.atomic import write_atomic
 from cglsuite.base.errors import CglsuiteError, UsageError
-from cglsuite.base.markup import Content, Fragment, element, join, several
+from cglsuite.base.markup import Content, Fragment, element, join, plain_text, several
 from cglsuite.campaigns.campaign import Campaign
 from cglsuite.cells.records.frame import UPPER_BOUND
 from cglsuite.cells.records.record import Record
@@ -45,7 +45,7 @@ from cglsuite.reports.kit.tables import (
     table,
     words,
 )
-from cglsuite.reports.kit.text import badge, key_box, notice, plain_text, value_text
+from cglsuite.reports.kit.text import badge, key_box, notice, value_text
 from cglsuite.reports.rendering.notebook import CELL_TIMEOUT_S, RenderedReport, render_notebook, surroundings
 from cglsuite.reports.rendering.page import Page, asset, document_html, gallery_html
 from cglsuite.reports.rendering.parameters import shown_path

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import signal
+import subprocess
+import sys
 import tempfile
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -53,12 +57,26 @@ def test_what_the_process_is_given(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     answer = Outcome(status="done", reason="r", details="d")
     script = f"ls -d /proc/self >/dev/null; echo words; echo noise >&2; echo '{answer.to_json()}'"
     assert rendered(script, tmp_path, monkeypatch, stop) == answer
-    assert (tmp_path / "words").read_text() == "-P -m cglsuite.reports.rendering.child\n"
+    assert (tmp_path / "words").read_text() == f"-P -c {notebook._START}\n"
     given = Job.from_json((tmp_path / "job").read_text())
     assert given.scratch
     assert len(given.scratch) < 100
     assert not Path(given.scratch).exists()
     assert json.loads(JOB.to_json()) == {**json.loads(given.to_json()), "scratch": ""}
+
+
+def test_the_process_compiles_no_grammar_of_iris(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stop: threading.Event) -> None:
+    """Importing jsonschema does so wherever this module is installed; a page has no IRIs to check, and waited a second for it."""
+    (tmp_path / "rfc3987_syntax.py").write_text(
+        "import pathlib; pathlib.Path(__file__).with_name('compiled').touch(); is_valid_syntax = None"
+    )
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=os.pathsep)
+    outcome = notebook.in_process(replace(JOB, notebook=str(tmp_path / "absent.ipynb"), output=str(tmp_path / "page.html")), stop)
+    assert outcome.status == "failed"
+    assert "absent.ipynb" in outcome.reason
+    assert not (tmp_path / "compiled").exists()
+    subprocess.run([sys.executable, "-c", "import jsonschema"], check=True)
+    assert (tmp_path / "compiled").exists()
 
 
 @pytest.mark.parametrize(
