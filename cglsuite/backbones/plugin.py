@@ -5,7 +5,7 @@ from __future__ import annotations
 from cglsuite import BackboneSpec, Hyperparameter, hookimpl
 from cglsuite.backbones import graph_hyperparameters as graphs
 from cglsuite.protocols.begin import GRAPH_NETWORK
-from cglsuite.specs import CORE_MEASURES, LEVELS, Citation, MeasureSpec
+from cglsuite.specs import CORE_ENCODERS, CORE_MEASURES, LEVELS, Citation, EncoderSpec, MeasureSpec
 
 _NODES = ("NC", "NR")
 
@@ -397,3 +397,9 @@ def cglsuite_backbones() -> list[BackboneSpec]:
 def cglsuite_measures() -> tuple[MeasureSpec, ...]:
     """Register the performance measures: accuracy, average precision, ROC-AUC, Hits@K, and errors of real targets."""
     return CORE_MEASURES
+
+
+@hookimpl
+def cglsuite_encoders() -> tuple[EncoderSpec, ...]:
+    """Register the encoders of texts that need no language model: TF-IDF, hashed words, and random numbers as a control."""
+    return CORE_ENCODERS

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 _CORE = ("cglsuite.learning.launch:make_runner", "cglsuite.learning.reproducibility.numerics:applied")
 _PRETRAINING = "cglsuite.learning.pretraining.weights:pretrain"
 _WEIGHTS = "cglsuite.problems.weighted:use_weights"
+_TEXT = "cglsuite.graphs.attributed:encoded"
 
 
 def design_key(cell: CellSpec) -> str:
@@ -135,6 +136,9 @@ def references(cell: CellSpec, catalogue: Catalogue) -> dict[str, tuple[str, ...
         core = (_PRETRAINING,)
     if cell.weighted:
         core = (*core, _WEIGHTS)
+    if cell.scenario.encoder is not None:
+        factories["encoder"] = catalogue.encoder(cell.scenario.encoder).factory
+        core = (*core, _TEXT)
     if cell.scenario.task_free is not None:
         factories["schedule"] = catalogue.schedule(cell.scenario.task_free.schedule).factory
     factories["scenario"] = cell.scenario.builder
@@ -196,6 +200,8 @@ def _roles(cell: CellSpec) -> dict[str, str]:
     names["measure"] = cell.scenario.performance
     if cell.pretraining != NO_PRETRAINING:
         names["pretraining"] = cell.pretraining
+    if cell.scenario.encoder is not None:
+        names["encoder"] = cell.scenario.encoder
     return names if cell.scenario.task_free is None else {**names, "schedule": cell.scenario.task_free.schedule}
 
 

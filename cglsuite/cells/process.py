@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from cglsuite.host import Catalogue
 
 
-ROLES = ("dataset", "scenario", "schedule", "backbone", "method", "pretraining", "measure")
+ROLES = ("dataset", "scenario", "schedule", "encoder", "backbone", "method", "pretraining", "measure")
 """The roles whose code runs in a cell, in addition to the core and the metrics."""
 
 _LOADED_LATE = ("cglsuite.learning.task_runner", "cglsuite.learning.task_free_runner", "cglsuite.streams.oracle")

@@ -105,12 +105,12 @@ def run_cell(
     _keep_freed_memory()
     try:
         inputs.check()
-        _load(catalogue, cell.scenario.dataset, tuple(sorted(cell.dataset_hyperparameters.items())))
+        _load(catalogue, cell.scenario, cell.dataset_hyperparameters)
         _reset_peak(cell.device)  # reading the data may take longer than training, but only once per process
         stream = build_stream(cell, catalogue)
         data_hash = stream.data_hash
         facts = [plain(f) for f in stream.tasks]
-        watch.record_changes("dataset", "scenario", "schedule")
+        watch.record_changes("dataset", "encoder", "scenario", "schedule")
         length = len(stream)
 
         def report(k: int) -> None:
@@ -186,7 +186,7 @@ def _train(
     observation: Observation | None,
 ) -> RunResult:
     """Return the runner's result; states after prefixes of tasks go to ``prefixes``. No reference to the method remains afterwards."""
-    data = _load(catalogue, cell.scenario.dataset, tuple(sorted(cell.dataset_hyperparameters.items())))
+    data, _ = _load(catalogue, cell.scenario, cell.dataset_hyperparameters)
     with numerics(cell), watch.inside(data, "backbone", "method", "pretraining", "measure") as verify:
         if watch.foreign:
             checkpoints.before_save = verify
@@ -233,7 +233,7 @@ def build_scenario(
 ) -> TaskStream:
     """Build the stream of a scenario with resolved switches. Only the order and split seeds matter."""
     prepare_device(device)
-    data = _load(catalogue, scenario.dataset, tuple(sorted(dataset_hyperparameters.items())))
+    data, _ = _load(catalogue, scenario, dataset_hyperparameters)
     builder = catalogue.resolve(catalogue.get("scenario", scenario.name))
     stream: TaskStream = builder(scenario, data, seeds, device)
     return stream
@@ -273,16 +273,23 @@ CLAIM_POLL_S = 0.05
 CLAIM_PATIENCE_S = 75.0
 """Longer than a lease outlives its holder, so a lease that is still held by then has a live holder."""
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # malloc.h
-_DATA: dict[tuple[Any, ...], NodeData] = {}
+_DATA: dict[tuple[Any, ...], tuple[NodeData, dict[str, Any]]] = {}
 
 
-def _load(catalogue: Catalogue, name: str, hyperparameters: tuple[tuple[str, Any], ...]) -> NodeData:
-    entry = catalogue.get("dataset", name)
+def _load(catalogue: Catalogue, scenario: ScenarioSpec, hyperparameters: Mapping[str, Any]) -> tuple[NodeData, dict[str, Any]]:
+    """Return a scenario's dataset, with encoded texts as features if it asks for them, and facts about these features for records."""
+    entry = catalogue.get("dataset", scenario.dataset)
     root = DataRoot.from_environment()
-    place = (name, hyperparameters, entry.record.distribution, str(root.root))
+    place = (scenario.dataset, tuple(sorted(hyperparameters.items())), entry.record.distribution, str(root.root), scenario.encoder)
     if place not in _DATA:
         _DATA.clear()  # one dataset at a time: workers receive cells of one dataset back to back
-        _DATA[place] = catalogue.resolve(entry)(root, **dict(hyperparameters))
+        facts: dict[str, Any] = {}
+        data = catalogue.resolve(entry)(root, **dict(hyperparameters))
+        if scenario.encoder is not None:
+            from cglsuite.cells.text import with_text_features
+
+            data, facts = with_text_features(catalogue, scenario.encoder, data, root)
+        _DATA[place] = data, facts
         _return_freed_memory()
     return _DATA[place]
 
@@ -411,6 +418,11 @@ def _record(
             "trained_tasks": outcome.trained_tasks if outcome else 0,
             "trained_s": outcome.trained_s if outcome else 0.0,
             "covered_s": outcome.covered_s if outcome else 0.0,
+            **(
+                {"features": features}
+                if data_hash and (features := _load(catalogue, cell.scenario, cell.dataset_hyperparameters)[1])
+                else {}
+            ),
             **({"pretraining": facts} if outcome and (facts := pretraining_facts(cell, catalogue, tasks, data_hash)) else {}),
             **({"stream": outcome.stream} if outcome and outcome.stream else {}),
             **({"counters": outcome.counters} if outcome and outcome.counters else {}),

@@ -11,10 +11,12 @@ from cglsuite.base.lazily import lazily
 
 if TYPE_CHECKING:
     from cglsuite.graphs.altered import replaced, subgraphs
+    from cglsuite.graphs.attributed import AttributedNodeData
     from cglsuite.graphs.categories import one_hot
     from cglsuite.graphs.collection import GraphData, GraphSet, GraphSource, Pooling
     from cglsuite.graphs.data import NodeData
     from cglsuite.graphs.egos import Ranking, ego_graphs
+    from cglsuite.graphs.encoders import tfidf
     from cglsuite.graphs.linegraph import line_graph
     from cglsuite.graphs.links import LinkData
     from cglsuite.graphs.loading.node_arrays import node_arrays, node_data
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
     from cglsuite.graphs.upload import counted, uploaded
 
 __all__ = [
+    "AttributedNodeData",
     "GraphData",
     "GraphSet",
     "GraphSource",
@@ -47,6 +50,7 @@ __all__ = [
     "one_hot",
     "replaced",
     "subgraphs",
+    "tfidf",
     "uploaded",
 ]
 

@@ -42,11 +42,13 @@ from cglsuite.host.doctor import find_faults
 from cglsuite.host.loading import blocked, error_line, load_plugin, output_to_stderr
 from cglsuite.specs import (
     CORE_COMMANDS,
+    CORE_ENCODERS,
     CORE_MEASURES,
     KINDS,
     BackboneSpec,
     CommandSpec,
     DatasetSpec,
+    EncoderSpec,
     ExecutorSpec,
     MeasureSpec,
     MethodSpec,
@@ -132,6 +134,7 @@ class Catalogue:
     measures = KindViewOf("measure")
     metrics = KindViewOf("metric")
     schedules = KindViewOf("schedule")
+    encoders = KindViewOf("encoder")
     notebooks = KindViewOf("notebook")
     executors = KindViewOf("executor")
     commands = KindViewOf("command")
@@ -247,6 +250,10 @@ class Catalogue:
         """Return the spec of a mixing schedule."""
         return self._spec(ScheduleSpec, name)
 
+    def encoder(self, name: str) -> EncoderSpec:
+        """Return the spec of a text encoder. Every catalogue includes the core's encoders."""
+        return self._spec(EncoderSpec, name)
+
     def executor(self, name: str) -> ExecutorSpec:
         """Return the spec of an executor."""
         return self._spec(ExecutorSpec, name)
@@ -316,8 +323,8 @@ class Catalogue:
 
 
 def core_entry(kind: str, name: str) -> Entry | None:
-    """Return the built-in measure or command with this name, which needs no plugin, or ``None``."""
-    specs: tuple[PluginSpec, ...] = {"measure": CORE_MEASURES, "command": CORE_COMMANDS}.get(kind, ())
+    """Return the built-in measure, encoder or command with this name, which needs no plugin, or ``None``."""
+    specs: tuple[PluginSpec, ...] = {"measure": CORE_MEASURES, "encoder": CORE_ENCODERS, "command": CORE_COMMANDS}.get(kind, ())
     spec = next((spec for spec in specs if spec.name == name), None)
     if spec is None:
         return None

@@ -35,7 +35,7 @@ from cglsuite.specs.switch import fields_with_level
 
 GROUP = "cglsuite"
 CORE = "cglsuite"
-_OURS = ("dask", "drift", "graph", "link", "methods", "metrics", "node", "skeleton", "slurm")
+_OURS = ("dask", "drift", "graph", "link", "methods", "metrics", "node", "skeleton", "slurm", "text")
 BUILT_IN = frozenset({CORE, *(f"{CORE}-{name}" for name in _OURS)})
 """The suite's own distributions. All others are third-party, and no two of those share a process (see the docs on trust)."""
 BLOCK = "CGLSUITE_PLUGINS_BLOCK"

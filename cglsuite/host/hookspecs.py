@@ -12,6 +12,7 @@ from cglsuite.specs import (
     BackboneSpec,
     CommandSpec,
     DatasetSpec,
+    EncoderSpec,
     ExecutorSpec,
     MeasureSpec,
     MethodSpec,
@@ -68,6 +69,11 @@ def cglsuite_metrics() -> Iterable[MetricSpec]:
 @hookspec
 def cglsuite_schedules() -> Iterable[ScheduleSpec]:
     """Mixing schedules: rules by which task-free streams blend their latent tasks."""
+
+
+@hookspec
+def cglsuite_encoders() -> Iterable[EncoderSpec]:
+    """Encoders: functions that turn texts into features, once and before the stream."""
 
 
 @hookspec

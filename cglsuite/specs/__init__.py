@@ -9,6 +9,7 @@ from cglsuite.specs.levels import API_VERSION, LEVELS, OLDEST_API_VERSION, SETTI
 from cglsuite.specs.metric import METRICS, MetricSpec, metric_named
 from cglsuite.specs.plugins import (
     CORE_COMMANDS,
+    CORE_ENCODERS,
     CORE_MEASURES,
     LABEL_KINDS,
     MEASURES,
@@ -19,6 +20,7 @@ from cglsuite.specs.plugins import (
     Citation,
     CommandSpec,
     DatasetSpec,
+    EncoderSpec,
     ExecutorSpec,
     MeasureSpec,
     MethodSpec,
@@ -34,6 +36,7 @@ from cglsuite.specs.training import TrainingSpec
 __all__ = [
     "API_VERSION",
     "CORE_COMMANDS",
+    "CORE_ENCODERS",
     "CORE_MEASURES",
     "KINDS",
     "LABEL_KINDS",
@@ -50,6 +53,7 @@ __all__ = [
     "Citation",
     "CommandSpec",
     "DatasetSpec",
+    "EncoderSpec",
     "ExecutorSpec",
     "Hyperparameter",
     "Level",

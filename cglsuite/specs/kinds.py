@@ -7,6 +7,7 @@ from cglsuite.specs.plugins import (
     BackboneSpec,
     CommandSpec,
     DatasetSpec,
+    EncoderSpec,
     ExecutorSpec,
     MeasureSpec,
     MethodSpec,
@@ -20,7 +21,7 @@ from cglsuite.specs.scenario import ScenarioSpec
 KINDS: dict[str, type[PluginSpec]] = {
     spec.kind: spec
     for spec in (
-        *(DatasetSpec, ScenarioSpec, BackboneSpec, MethodSpec, PretrainingSpec, MetricSpec, MeasureSpec, ScheduleSpec),
+        *(DatasetSpec, ScenarioSpec, BackboneSpec, MethodSpec, PretrainingSpec, MetricSpec, MeasureSpec, ScheduleSpec, EncoderSpec),
         *(NotebookSpec, ExecutorSpec, CommandSpec),
     )
 }

@@ -266,6 +266,30 @@ class ScheduleSpec(PluginSpec):
 
 
 @dataclass(frozen=True, kw_only=True)
+class EncoderSpec(PluginSpec):
+    """A text encoder: ``factory(root: DataRoot)`` returns a function that encodes m texts as float [m, d], dense or a scipy.sparse matrix.
+
+    Scenarios refer to it by ``scenario.features = text:NAME``, and its source code is part of the keys of their cells. Vectors are stored
+    as float16. Unless it is ``fitted``, texts are encoded once, in parts, and the vectors are cached by texts, encoder, ``revision``,
+    ``tokens`` and source code. With ``fitted``, vectors depend on all texts, which are passed at once, and are not cached.
+
+    ``model`` is the name of the language model, ``revision`` identifies its weights, and ``tokens`` is the number of tokens to which texts
+    are cut. ``cutoff`` is the date (year, month or day) of the latest text that the model was trained on. All are stored in records.
+    """
+
+    kind: ClassVar[str] = "encoder"
+
+    factory: str
+    model: str = ""
+    revision: str = ""
+    tokens: int | None = None
+    licence: str = "not stated"
+    home: str = ""
+    cutoff: str = ""
+    fitted: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
 class NotebookSpec(PluginSpec):
     """A parameterised notebook. ``path`` is ``"package:relative/path.ipynb"``, and the cell tagged ``parameters`` assigns the parameters.
 
@@ -456,6 +480,45 @@ MEASURES = {kind: tuple(spec.name for spec in CORE_MEASURES if kind in spec.labe
 
 PERFORMANCE_RANGES = {spec.name: spec.performance_range for spec in CORE_MEASURES}
 """The bounds of performance under the core's measures."""
+
+
+CORE_ENCODERS: tuple[EncoderSpec, ...] = (
+    EncoderSpec(
+        name="tf-idf",
+        summary="TF-IDF of the 5,000 terms that occur most often in all texts, unit rows",
+        citation=Citation(
+            authors=("Sparck Jones",),
+            title="A Statistical Interpretation of Term Specificity and Its Application in Retrieval",
+            year=1972,
+            journal="Journal of Documentation 28(1)",
+        ),
+        factory="cglsuite.graphs.encoders:tf_idf",
+        licence="none needed",
+        fitted=True,
+    ),
+    EncoderSpec(
+        name="hashing",
+        summary="counts of words, hashed to 4,096 columns with signs, unit rows; no text depends on another",
+        citation=Citation(
+            authors=("Weinberger", "Dasgupta", "Langford", "Smola", "Attenberg"),
+            title="Feature Hashing for Large Scale Multitask Learning",
+            year=2009,
+            booktitle="ICML",
+        ),
+        factory="cglsuite.graphs.encoders:hashing",
+        licence="none needed",
+        fitted=True,
+    ),
+    EncoderSpec(
+        name="random",
+        summary="384 normal numbers per item regardless of its text: a control",
+        citation="a control: what remains of a result without any text",
+        factory="cglsuite.graphs.encoders:random",
+        licence="none needed",
+        fitted=True,
+    ),
+)
+"""The core's encoders, which are in every catalogue."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -335,6 +335,16 @@ class ScenarioSpec(PluginSpec):
         implicit=True,
     )
     level_spec: LevelSpec | None = ByLevel(LEVEL_SPECS)  # noqa: RUF009 - a field
+    features: str = Switch(
+        "given",
+        "features of nodes with texts: given = the dataset's own; text:NAME = the vectors of their texts by an encoder of the catalogue",
+        effect={
+            "given": "features are the dataset's own",
+            "*": "features are the encoder's vectors; what its model learnt before the stream, possibly from the benchmark, counts as the "
+            "method's",
+        },
+        implicit=True,
+    )
     node_features: str = Switch(
         "given",
         "features of the nodes: the dataset's own, or in- and out-degree in the current message graph, either raw (degrees) or as a "
@@ -429,6 +439,11 @@ class ScenarioSpec(PluginSpec):
             raise SpecError(f"{self.name}: search_scope = {quoted(self.search_scope)}; expected 'all' for a task-free stream")
         if self.level == "NR" and self.replicas > 1:
             raise SpecError(f"scenario.replicas = {self.replicas}: graphs whose nodes have real targets cannot be copied; expected 1")
+        if self.features != "given" and (self.encoder is None or self.level != "NC"):
+            raise SpecError(
+                f"scenario.features = {quoted(self.features)}: expected given, or text:NAME (for NC; {self.name} is {self.level}), for "
+                "example text:tf-idf"
+            )
         if list(self.task_bins) != sorted(set(self.task_bins)):
             raise SpecError(f"scenario.task_bins = {self.task_bins!r}; expected strictly ascending numbers")
 
@@ -488,6 +503,11 @@ class ScenarioSpec(PluginSpec):
                 raise SpecError(
                     f"scenario.performance = {self.performance} applies only to {level} scenarios, but {self.name} is {self.level}"
                 )
+
+    @property
+    def encoder(self) -> str | None:
+        """The name of the text encoder that computes the features, or ``None`` if features are the dataset's own."""
+        return (self.features.startswith("text:") and self.features.removeprefix("text:")) or None
 
     @property
     def task_ids_at_test(self) -> bool:

@@ -35,6 +35,7 @@ COLUMNS: dict[str, dict[str, Callable[[Any], Any]]] = {
     "measure": {"LABELS": lambda s: s.labels, "BETTER": lambda s: {"up": "higher", "down": "lower"}.get(s.direction, s.direction)},
     "metric": {"BETTER": lambda s: s.better},
     "schedule": {},
+    "encoder": {"MODEL": lambda s: s.model or "-", "LICENCE": lambda s: s.licence},
     "notebook": {"FOR": lambda s: "exploring" if s.interactive else "reports"},
     "executor": {},
     "command": {},

@@ -8,7 +8,7 @@ from typing import Any
 from cglsuite.base.errors import UsageError
 from cglsuite.host import Catalogue, Entry
 from cglsuite.testing.findings import Check, CheckReport, OnFinding, examined
-from cglsuite.testing.kinds import backbones, commands, datasets, metrics, scenarios
+from cglsuite.testing.kinds import backbones, commands, datasets, encoders, metrics, scenarios
 from cglsuite.testing.kinds.executors import examine_executor
 from cglsuite.testing.kinds.methods import examine_method
 from cglsuite.testing.kinds.notebooks import examine_notebook
@@ -18,6 +18,7 @@ CHECKS: dict[str, Callable[[Catalogue, Entry], Iterator[Check]]] = {
     "backbone": backbones.checks,
     "command": commands.checks,
     "dataset": datasets.checks,
+    "encoder": encoders.checks,
     "measure": metrics.measure_checks,
     "metric": metrics.checks,
     "pretraining": backbones.pretraining_checks,
@@ -32,6 +33,7 @@ EXAMINED: dict[str, Callable[..., CheckReport]] = {"executor": examine_executor,
 OUTCOMES: dict[str, Callable[[Catalogue, Entry], Iterator[tuple[str, str]]]] = {
     "backbone": backbones.outcomes,
     "dataset": datasets.outcomes,
+    "encoder": encoders.outcomes,
     "measure": metrics.measure_outcomes,
     "metric": metrics.outcomes,
     "pretraining": backbones.pretraining_outcomes,
@@ -95,6 +97,15 @@ def check_dataset(name: str, catalogue: Catalogue | None = None) -> None:
         CheckFailed: names every failed check and its fix. UnknownNameError: there is no such dataset.
     """
     examine("dataset", name, catalogue).raise_failures()
+
+
+def check_encoder(name: str, catalogue: Catalogue | None = None) -> None:
+    """Check a text encoder of the catalogue, for use in a test. If its weights are missing, checks that encode are skipped.
+
+    Raises:
+        CheckFailed: names every failed check and its fix. UnknownNameError: there is no such encoder.
+    """
+    examine("encoder", name, catalogue).raise_failures()
 
 
 def check_measure(name: str, catalogue: Catalogue | None = None) -> None:

@@ -8,6 +8,7 @@ from cglsuite import (
     BackboneSpec,
     CommandSpec,
     DatasetSpec,
+    EncoderSpec,
     ExecutorSpec,
     Hyperparameter,
     MeasureSpec,
@@ -81,6 +82,11 @@ def cglsuite_notebooks() -> list[NotebookSpec]:
 @hookimpl
 def cglsuite_schedules() -> list[ScheduleSpec]:
     return [ScheduleSpec(name="even", summary="all at once", factory="healthy:load")]
+
+
+@hookimpl
+def cglsuite_encoders() -> list[EncoderSpec]:
+    return [EncoderSpec(name="blank", summary="says nothing", factory="healthy:load")]
 
 
 @hookimpl

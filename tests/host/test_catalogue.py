@@ -41,6 +41,7 @@ def test_every_kind_is_listed(site: Site) -> None:
         "measure": ["share"],
         "metric": ["mean"],
         "schedule": ["even"],
+        "encoder": ["blank"],
         "notebook": ["look"],
         "executor": ["here"],
         "command": ["wave"],

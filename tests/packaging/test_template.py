@@ -28,6 +28,7 @@ NAMES = {
     "metric": "worst_task",
     "backbone": "mean-of-neighbours",
     "schedule": "fades",
+    "encoder": "counts-letters",
     "notebook": "one-table",
     "executor": "beside-us",
     "command": "count-cells",

@@ -26,6 +26,7 @@ PACKAGES = {
     "cglsuite-link": (ROOT / "plugins" / "cglsuite-link", "cglsuite_link"),
     "cglsuite-slurm": (ROOT / "plugins" / "cglsuite-slurm", "cglsuite_slurm"),
     "cglsuite-dask": (ROOT / "plugins" / "cglsuite-dask", "cglsuite_dask"),
+    "cglsuite-text": (ROOT / "plugins" / "cglsuite-text", "cglsuite_text"),
 }
 
 

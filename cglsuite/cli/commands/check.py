@@ -336,7 +336,20 @@ def _as_json(report: CheckReport, failed_only: bool = False) -> dict[str, Any]:
     }
 
 
-_WRITABLE = ("method", "dataset", "scenario", "backbone", "pretraining", "measure", "metric", "schedule", "notebook", "executor", "command")
+_WRITABLE = (
+    "method",
+    "dataset",
+    "scenario",
+    "backbone",
+    "pretraining",
+    "measure",
+    "metric",
+    "schedule",
+    "encoder",
+    "notebook",
+    "executor",
+    "command",
+)
 _FORMS = {
     "scenario": (
         re.compile(r"[a-z0-9][a-z0-9._-]*/[a-z0-9._-]+@[a-z0-9._-]+-\d+"),

@@ -10,10 +10,11 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from cglsuite_node.datasets.debian_packages import debian_packages, tfidf
+from cglsuite_node.datasets.debian_packages import debian_packages
 
 from cglsuite.base.datafiles import DataRoot
 from cglsuite.base.errors import DataError
+from cglsuite.graphs import tfidf
 
 # "null" is a package, not a missing value; the last two packages are built from one source.
 TABLE = pd.DataFrame(
@@ -169,3 +170,38 @@ def test_other_files_than_the_published_ones(tmp_path: Path) -> None:
     write(tmp_path)
     with pytest.raises(DataError, match="has the wrong checksum"):
         debian_packages(DataRoot(tmp_path / "data", tmp_path / "cache", offline=True))
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_names_of_sections_reach_no_feature(tmp_path: Path, seed: int) -> None:
+    """Sections under permuted names: the same texts and the same bits of features, and the same packages in each class."""
+    write(tmp_path / "a")
+    names = sorted(set(TABLE["section"]))
+    permuted = dict(zip(names, np.random.default_rng(seed).permutation(names), strict=True))
+    write(tmp_path / "b", table=TABLE.assign(section=TABLE["section"].map(permuted)))
+    for features in ("tfidf", "minilm"):
+        first, other = (debian_packages(lenient(tmp_path / side), features=features) for side in ("a", "b"))
+        assert other.text == first.text == tuple(TABLE["text"])
+        assert torch.equal(other.x.to_dense(), first.x.to_dense())
+        assert [names[c] for c in other.y] == [permuted[names[c]] for c in first.y]
+
+
+@pytest.mark.parametrize("features", ["tfidf", "minilm"])
+def test_shuffled_texts_stay_in_their_part(tmp_path: Path, features: str) -> None:
+    """Features move with their texts; without an edge, a class or a key changing place."""
+    table = pd.concat(
+        [TABLE.assign(id=TABLE["id"] + str(k), source=TABLE["source"] + str(k), text=TABLE["text"] + f" w{k}") for k in range(9)]
+    )
+    write(tmp_path, table=table, minilm=np.random.default_rng(1).normal(size=(45, 384)).astype(np.float16))
+    given = debian_packages(lenient(tmp_path), features=features)
+    rows = dict(zip(given.text, given.x.to_dense().tolist(), strict=True))
+    for texts in ("shuffled", "shuffled-in-class"):
+        data = debian_packages(lenient(tmp_path), features=features, texts=texts)
+        assert data.text != given.text
+        assert data.x.to_dense().tolist() == [rows[text] for text in data.text]
+        assert torch.equal(data.y, given.y)
+        assert torch.equal(data.official_split, given.official_split)
+        groups = [given.official_split, given.y] if texts == "shuffled-in-class" else [given.official_split]
+        for group in {tuple(int(part[i]) for part in groups) for i in range(45)}:
+            here = [i for i in range(45) if tuple(int(part[i]) for part in groups) == group]
+            assert sorted(data.text[i] for i in here) == sorted(given.text[i] for i in here)

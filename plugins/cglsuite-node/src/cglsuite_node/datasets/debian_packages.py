@@ -7,12 +7,11 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-import scipy.sparse
-from sklearn.feature_extraction.text import CountVectorizer, TfidfTransformer
+import torch
 
 from cglsuite.base.datafiles import DataRoot
 from cglsuite.base.errors import DataError
-from cglsuite.graphs import NodeData, node_arrays, node_data
+from cglsuite.graphs import AttributedNodeData, node_arrays, node_data, tfidf
 from cglsuite_node.datasets.arrays import UNREADABLE, Array
 from cglsuite_node.datasets.grouped import grouped_split
 
@@ -36,8 +35,13 @@ _NOTE = (
 
 
 def debian_packages(
-    root: DataRoot, features: str = "tfidf", max_in_degree: int | None = None, grouping: str = "source", split_seed: int = 0
-) -> NodeData:
+    root: DataRoot,
+    features: str = "tfidf",
+    max_in_degree: int | None = None,
+    grouping: str = "source",
+    split_seed: int = 0,
+    texts: str = "given",
+) -> AttributedNodeData:
     """Load the Debian packages dataset (see its spec).
 
     Class c is the c-th section in alphabetical order. An edge leads from a package to one that it depends on, recommends or suggests. The
@@ -52,6 +56,8 @@ def debian_packages(
         grouping: ``source``: the official split has no source package in two parts; ``none``: every package is drawn by itself.
         split_seed: the seed of the official split (60% training, 20% validation, 20% test of every class; see
             :func:`cglsuite_node.datasets.grouped.grouped_split`).
+        texts: ``shuffled``: descriptions, and the features computed from them, are permuted within each part of the split;
+            ``shuffled-in-class``: within each class of each part.
 
     Raises:
         DataError: a file is missing or damaged, or the files do not belong together.
@@ -64,7 +70,22 @@ def debian_packages(
     if max_in_degree is not None:
         arrays["edge_index"] = edges[:, np.bincount(edges[1], minlength=len(y))[edges[1]] <= max_in_degree]
     arrays["split"] = grouped_split(y, source if grouping == "source" else np.arange(len(y)), SHARES, split_seed)
-    return node_data("debian-packages", arrays, int(y.max()) + 1)
+    data = node_data("debian-packages", arrays, int(y.max()) + 1)
+    text = pd.read_csv(files[_NODES], dtype=str, keep_default_na=False, usecols=["text"])["text"].to_numpy()
+    x = data.x
+    if texts != "given":
+        order = _shuffled(arrays["split"] if texts == "shuffled" else arrays["split"].astype(np.int64) * data.n_classes + y, split_seed)
+        text, rows = text[order], torch.from_numpy(order)
+        x = x[rows] if x.layout == torch.strided else x.to_sparse_coo().index_select(0, rows).to_sparse_csr()
+    return AttributedNodeData(**vars(data) | {"x": x}, text=tuple(text))
+
+
+def _shuffled(group: Array, seed: int) -> Array:
+    """Return an order (int64 [N]) that permutes the items of each group among their own positions."""
+    draws = np.random.Generator(np.random.PCG64(seed)).random(len(group))
+    order = np.empty(len(group), np.int64)
+    order[np.argsort(group, kind="stable")] = np.lexsort((draws, group))
+    return order
 
 
 def _read(files: Mapping[str, Path]) -> dict[str, Array]:
@@ -83,24 +104,3 @@ def _read(files: Mapping[str, Path]) -> dict[str, Array]:
         raise DataError(f"debian-packages cannot be read ({type(error).__name__}: {error}); replace one of {where}") from error
     except DataError as error:
         raise DataError(f"debian-packages: {error} (read from {where})") from error
-
-
-def tfidf(texts: list[str], terms: int) -> scipy.sparse.csr_matrix:
-    """Compute TF-IDF features with unit rows (smoothed idf, lower-case words of two or more characters).
-
-    The terms are those with the most occurrences in all texts. Of terms with the same number, the first in the alphabet are used, so the
-    result does not depend on the processor's order of equal numbers, as it does with ``TfidfVectorizer(max_features=...)``.
-
-    Args:
-        texts: N texts.
-        terms: the maximum number F of terms.
-
-    Returns:
-        float64 [N, F], with columns in alphabetical order.
-
-    Raises:
-        ValueError: no text has a word.
-    """
-    counts = CountVectorizer(dtype=np.int64).fit_transform(texts)  # columns in alphabetical order
-    often = np.argsort(-np.asarray(counts.sum(axis=0)).ravel(), kind="stable")[:terms]
-    return TfidfTransformer().fit_transform(counts[:, np.sort(often)])

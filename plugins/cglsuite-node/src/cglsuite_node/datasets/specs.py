@@ -434,6 +434,13 @@ DATASETS: tuple[DatasetSpec, ...] = (
                 doc="the official split: source = packages built from one source are in one part; none = packages are drawn one by one",
             ),
             Hyperparameter(name="split_seed", default=0, minimum=0, doc="seed of the official split"),
+            Hyperparameter(
+                name="texts",
+                default="given",
+                choices=("given", "shuffled", "shuffled-in-class"),
+                doc="controls: shuffled = descriptions are permuted within each part of the split; shuffled-in-class = within each class "
+                "of each part, which uses the labels of all items, also in the test set",
+            ),
         ),
     ),
 )
