@@ -24,6 +24,7 @@ from cglsuite.cells.storage.store import Store
 from cglsuite.graphs import AttributedNodeData, NodeData
 from cglsuite.graphs.encoders import hashing, tf_idf
 from cglsuite.host import PluginRecord
+from cglsuite.study.display import spec_facts
 from cglsuite.testing import check_encoder, examine, tiny_catalogue
 from cglsuite.testing.streams import FINE_TUNING, with_specs
 
@@ -189,3 +190,8 @@ def test_encoders_that_do_not_conform(catalogue: Catalogue, name: str, check: st
     (found,) = examine("encoder", name, catalogue, only=(check, "factory", "vectors")).failed
     assert found.check == check
     assert re.search(message, found.message)
+
+
+def test_what_is_known_of_a_model_is_shown() -> None:
+    spec = EncoderSpec(name="m", summary="s", factory="a:b", model="m-1", revision="7", tokens=64, cutoff="2020-01")
+    assert dict(spec_facts(spec)).items() >= {"model": "m-1", "revision": "7", "tokens": 64, "cutoff": "2020-01"}.items()

@@ -53,6 +53,7 @@ def test_minilm_by_hand(data: Path, tmp_path: Path) -> None:
     assert found.shape == (4, 384)
 
 
+@pytest.mark.nightly
 @without_model
 def test_minilm_conforms(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CGLSUITE_DATA", str(data))
@@ -87,6 +88,7 @@ def test_wordllama_by_hand(tmp_path: Path) -> None:
         np.testing.assert_allclose(row, mean / np.linalg.norm(mean), atol=1e-5)
 
 
+@pytest.mark.nightly
 @without_vectors
 def test_wordllama_conforms(tmp_path: Path) -> None:
     assert not wordllama(here(tmp_path))([""]).any()
