@@ -572,6 +572,7 @@ def derive(name: str, dataset: DatasetSpec, presets: Iterable[ScenarioSpec]) -> 
         changes["class_order"] = "random"
         left.append(f"the class orders written for {parent.dataset} (random)")
     changes |= _split(dataset, parent, left) | _task_attribute(name, dataset, parent, left)
+    changes |= _node_features([p for p in presets if p.dataset == dataset.name and p.level == parent.level], parent, left)
     if isinstance(dataset, FileDatasetSpec):
         changes |= _of_file(dataset, parent, left)
     spec = dataclasses.replace(
@@ -637,9 +638,11 @@ def _matching(name: str, dataset: DatasetSpec, alike: Sequence[ScenarioSpec], of
     fitting = [p for p in alike if p.level in levels]
     if not fitting:
         there = ", ".join(sorted({p.level for p in alike}))
+        classless = alike[0].setting in ("task-il", "class-il") and not {"NC", "LC", "GC"} & set(levels)
+        reason = ", whose items have no classes that could arrive" if classless else ""
         raise SpecError(
-            f"{name} cannot be derived: {dataset.name} is of level {', '.join(levels)}, but {name.partition('/')[2]} is of level {there}; "
-            "choose a protocol of that level (cglsuite list scenarios)"
+            f"{name} cannot be derived: {dataset.name} is of level {', '.join(levels)}{reason}, but {name.partition('/')[2]} is of level "
+            f"{there}; choose a protocol of that level (cglsuite list scenarios)"
         )
     labels = {dataset.labels} if dataset.labels is not None else {p.labels for p in of_dataset}
     queried = labels | {"open"} if "single" in labels else labels  # an open world learns single labels
@@ -678,10 +681,10 @@ def _values_by_switch(preset: ScenarioSpec) -> dict[str, str]:
 def _shared_defaults(presets: Sequence[ScenarioSpec], parent: ScenarioSpec) -> tuple[dict[str, dict[str, Value]], str]:
     """Return the parent's defaults per method that belong to its protocol, and a description of those specific to its data set.
 
-    A value belongs to the protocol if presets on several data sets share it. Numbers in a protocol with only one data set, and
-    hyperparameters that the protocol searches, are specific to the data set.
+    A value belongs to the protocol if presets on several data sets share it, or if the protocol searches nothing. Otherwise, numbers in a
+    protocol with only one data set, and hyperparameters that the protocol searches, are specific to the data set.
     """
-    several = len({p.dataset for p in presets}) > 1
+    several = len({p.dataset for p in presets}) > 1 or not parent.searched
     shared: dict[str, dict[str, Value]] = {}
     dropped: set[str] = set()
     for method, values in parent.method_defaults.items():
@@ -702,6 +705,16 @@ def _split(dataset: DatasetSpec, parent: ScenarioSpec, omitted: list[str]) -> di
     split = "per-class" if parent.labels in ("single", "open") and parent.setting != "time-il" else "random"
     omitted.append(f"the official split, which {dataset.name} does not have ({split})")
     return {"split": split}
+
+
+def _node_features(of_dataset: Sequence[ScenarioSpec], parent: ScenarioSpec, omitted: list[str]) -> dict[str, Any]:
+    """Return the node features that the data set's own presets of this level use if the parent expects features that it may lack."""
+    theirs = {p.node_features for p in of_dataset}
+    if parent.node_features != "given" or len(theirs) != 1 or "given" in theirs:
+        return {}
+    (features,) = theirs
+    omitted.append(f"the node features of {parent.dataset} (scenario.node_features = {features})")
+    return {"node_features": features}
 
 
 def _of_file(dataset: FileDatasetSpec, parent: ScenarioSpec, omitted: list[str]) -> dict[str, Any]:

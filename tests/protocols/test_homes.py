@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[2]
 HOMES = {
     "begin": "cglsuite/protocols/begin",
     "cglb": "cglsuite/protocols/cglb.py",
-    "agale": "plugins/cglsuite-node/src/cglsuite_node/protocols/agale.py",
+    "agale": "cglsuite/protocols/agale.py",
     "drift": "plugins/cglsuite-drift/src/cglsuite_drift/protocols.py",
     "skeleton": "plugins/cglsuite-skeleton/src/cglsuite_skeleton/protocols.py",
 }

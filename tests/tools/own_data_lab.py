@@ -80,7 +80,7 @@ def outcome(catalogue: Catalogue, protocol: str, **overrides: Any) -> str:
 
 # --- the table of the docs --------------------------------------------------------------------------------------------------------
 
-_ITEMS = np.arange(300)
+_ITEMS, _GRAPHS = np.arange(300), np.arange(360)
 KINDS: dict[str, Arrays] = {
     "nodes, classes": nodes(1200, time=np.arange(1200) // 6 % 3, domain=np.arange(1200) // 18 % 3),
     "nodes, labels": nodes(y=(np.arange(240)[:, None] >> np.arange(4)) % 2, time=np.arange(240) // 16 % 3, domain=np.arange(240) // 48 % 3),
@@ -88,9 +88,9 @@ KINDS: dict[str, Arrays] = {
     "links, classes": links(y=_ITEMS // 3 % 6, domain=_ITEMS // 18 % 3),
     "links, true or false": links(y=_ITEMS // 3 % 2, domain=_ITEMS // 6 % 3),
     "links, to predict": links(domain=_ITEMS // 3 % 3),
-    "graphs, classes": graphs(y=np.arange(90) // 3 % 6, time=np.arange(90) % 3, domain=np.arange(90) // 18 % 3),
-    "graphs, labels": graphs(y=(np.arange(90)[:, None] >> np.arange(3)) % 2, time=np.arange(90) // 8 % 3, domain=np.arange(90) // 16 % 3),
-    "graphs, targets": graphs(y=np.linspace(-1, 1, 90), time=np.arange(90) % 3, domain=np.arange(90) // 3 % 3),
+    "graphs, classes": graphs(360, y=_GRAPHS // 3 % 6, time=_GRAPHS % 3, domain=_GRAPHS // 18 % 3),
+    "graphs, labels": graphs(360, y=(_GRAPHS[:, None] >> np.arange(3)) % 2, time=_GRAPHS // 8 % 3, domain=_GRAPHS // 16 % 3),
+    "graphs, targets": graphs(360, y=np.linspace(-1, 1, 360), time=_GRAPHS % 3, domain=_GRAPHS // 3 % 3),
 }
 
 

@@ -15,7 +15,7 @@ def cglsuite_datasets() -> tuple[DatasetSpec, ...]:
 
 @hookimpl
 def cglsuite_scenarios() -> list[ScenarioSpec]:
-    """Graph classification and regression under the protocols of BeGin and CGLB."""
-    from cglsuite_graph.protocols import begin_presets, cglb_presets, open_presets
+    """Graph classification and regression under the protocols of BeGin, CGLB and AGALE."""
+    from cglsuite_graph.protocols import agale_presets, begin_presets, cglb_presets, open_presets
 
-    return begin_presets() + cglb_presets() + open_presets()
+    return begin_presets() + cglb_presets() + agale_presets() + open_presets()

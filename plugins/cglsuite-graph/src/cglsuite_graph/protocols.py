@@ -1,11 +1,11 @@
-"""The published graph classification and regression scenarios: the protocols of BeGin and CGLB on the datasets of this package."""
+"""The published graph classification and regression scenarios: the protocols of BeGin, CGLB and AGALE on the datasets of this package."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from cglsuite import ScenarioSpec
-from cglsuite.protocols import begin, cglb
+from cglsuite.protocols import agale, begin, cglb
 from cglsuite.protocols.open_world import open_preset
 
 _OWN_SPLIT = (
@@ -157,6 +157,16 @@ def open_presets() -> list[ScenarioSpec]:
     """Open-world versions of BeGin's class-IL presets on Aromaticity and the embedded graphs."""
     parents = ("aromaticity/class-il@begin-2", "synthetic-motifs/class-il@begin-2")
     return [open_preset(preset) for preset in begin_presets() if preset.name in parents]
+
+
+def agale_presets() -> list[ScenarioSpec]:
+    """AGALE's protocol for the labels of SIDER and the classes of the embedded graphs. Those of other datasets are derived from it."""
+    sizes = (("per_class", 60),)
+    out = []
+    for setting in ("task-il", "class-il"):
+        out += [agale.graph_preset("sider", setting, multi=True, consistent=consistent) for consistent in (False, True)]
+        out.append(agale.graph_preset("synthetic-motifs", setting, multi=False, dataset_hyperparameters=sizes))
+    return out
 
 
 def cglb_presets() -> list[ScenarioSpec]:

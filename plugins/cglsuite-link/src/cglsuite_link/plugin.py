@@ -15,7 +15,7 @@ def cglsuite_datasets() -> tuple[DatasetSpec, ...]:
 
 @hookimpl
 def cglsuite_scenarios() -> list[ScenarioSpec]:
-    """Link classification and link prediction under the protocol of BeGin."""
-    from cglsuite_link.protocols import link_presets, open_presets
+    """Link classification and link prediction under the protocols of BeGin and AGALE."""
+    from cglsuite_link.protocols import agale_presets, link_presets, open_presets
 
-    return link_presets() + open_presets()
+    return link_presets() + agale_presets() + open_presets()

@@ -1,10 +1,11 @@
-"""BeGin's link scenarios: its protocol on the datasets of this package."""
+"""The link scenarios: the protocols of BeGin and AGALE on the datasets of this package."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from cglsuite import ScenarioSpec
+from cglsuite.protocols import agale
 from cglsuite.protocols.begin import VERSIONS, link_classification_preset, link_prediction_preset
 from cglsuite.protocols.open_world import open_preset
 
@@ -73,6 +74,11 @@ def link_presets() -> list[ScenarioSpec]:
     """Build BeGin's link scenarios, stand-ins for those whose data are hard to obtain, and the same protocol on the embedded links."""
     versions = [preset for version in VERSIONS for preset in _presets(version)]
     return [*versions, *_predicted(paper=True)]
+
+
+def agale_presets() -> list[ScenarioSpec]:
+    """AGALE's protocol for the classes of the embedded links. Those of other datasets are derived from it."""
+    return [agale.link_preset("synthetic-signed-links", setting) for setting in ("task-il", "class-il")]
 
 
 def open_presets() -> list[ScenarioSpec]:
