@@ -5,10 +5,10 @@ from __future__ import annotations
 import csv
 import importlib
 import json
+import tomllib
 from pathlib import Path
 
 import pytest
-import tomllib
 
 from cglsuite import load_catalogue
 
