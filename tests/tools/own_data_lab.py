@@ -68,8 +68,12 @@ def own_data(data: Any, **options: Any) -> Iterator[Catalogue]:
 
 def outcome(catalogue: Catalogue, protocol: str, **overrides: Any) -> str:
     """What becomes of one cell of Bare over ``mine``, trained for one epoch: ``done``, or the message."""
-    scenario = f"mine/{protocol}"
-    epochs = {} if "drift" in protocol else {"training.epochs": 1}
+    return trained(catalogue, f"mine/{protocol}", **overrides)
+
+
+def trained(catalogue: Catalogue, scenario: str, **overrides: Any) -> str:
+    """What becomes of one cell of Bare, trained for one epoch: ``done``, or the message."""
+    epochs = {} if "drift" in scenario else {"training.epochs": 1}
     try:
         cell = resolve_cell(catalogue, scenario, "bare", overrides={**epochs, **overrides}, seeds=Seeds(order=0, split=0, init=0))
         record = run_cell(cell, catalogue, Store(Path(tempfile.mkdtemp())))
