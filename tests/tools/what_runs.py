@@ -54,13 +54,14 @@ SOURCES: Mapping[str, tuple[str, ...]] = {
     ),
 }
 _EMBEDDED, _REAL, _TINY = SOURCES
+_LARGE = {_EMBEDDED: (), _REAL: ("ogbg-molhiv/", "facebook/"), _TINY: ("nyc-taxi/",)}
 _PROTOCOLS = ("begin-2", "cglb-2", "drift-honest-2", "drift-honest-1")
 REASONS = {
     "no classes arrive": "Link prediction and regression have no classes, so no classes can arrive.",
     "no preset yet": "No protocol in the suite has this level and setting, so no scenario can be derived.",
     "no such attribute": "None of these datasets has an attribute, such as a domain or a time, that forms tasks of this setting.",
-    "too many graphs": "The only such scenario, `nyc-taxi/time-il@begin-2`, has 35,064 graphs, one per hour, even for small files. Tests "
-    "build its stream, but do not train on it.",
+    "too many items": "`nyc-taxi/time-il@begin-2` (even from small files), `ogbg-molhiv/domain-il@begin-2` and "
+    "`facebook/domain-il@begin-2` take too long to train in a test. Tests build their streams.",
     "no public data": "No public dataset of this level is part of the suite. Your own data run here.",
 }
 
@@ -78,7 +79,7 @@ def entry(level: str, row: str, source: str) -> str:
     derived = [f"{dataset}/{rest}" for dataset in datasets for rest in rests]
     for name in sorted(derived, key=lambda name: name not in named):
         if _fits(name, ROWS[row], level):
-            return "too many graphs" if name.startswith("nyc-taxi/") else name
+            return "too many items" if name.startswith(_LARGE[source]) else name
     return "no such attribute"
 
 
