@@ -24,10 +24,11 @@ def cglsuite_datasets() -> tuple[DatasetSpec, ...]:
 
 @hookimpl
 def cglsuite_scenarios() -> list[ScenarioSpec]:
-    """Task-free streams under the protocol of DRIFT, with the published mask and with a leak-free mask."""
+    """Task-free streams under the protocol of DRIFT, with the published mask and with a leak-free mask, and beyond single labels."""
+    from cglsuite_drift.beyond import beyond_presets
     from cglsuite_drift.protocols import drift_presets
 
-    return drift_presets()
+    return drift_presets() + beyond_presets()
 
 
 @hookimpl
