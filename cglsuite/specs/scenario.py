@@ -80,7 +80,7 @@ EDGE_POLICIES: Mapping[str, EdgePolicy] = {
             name="snapshot",
             doc="the induced subgraph of all nodes up to the task's time",
             effect="only nodes and edges that exist by the task's time are visible, so nothing leaks from the future into training",
-            refused=_WHOLE | _FREE | {setting: f"{setting} has no time steps" for setting in ("task-il", "class-il", "domain-il")},
+            refused=_WHOLE | {setting: f"{setting} has no time steps" for setting in ("task-il", "class-il", "domain-il")},
         ),
         EdgePolicy(
             name="full",
@@ -600,7 +600,7 @@ def inert(spec: ScenarioSpec) -> dict[str, str]:
     rules: Iterable[tuple[bool, str, Iterable[str]]] = (
         (by_key, f"tasks are the values of {spec.task_key}, not groups of classes", (f"scenario.{name}" for name in _OF_CLASSES)),
         (by_class, "tasks are groups of classes", ("scenario.task_key",)),
-        (by_class or free, "tasks are no steps of time", ("scenario.task_bins",)),
+        (by_class or (free and spec.task_key is None), "tasks are no steps of time", ("scenario.task_bins",)),
         (by_key and not free, shared, ("scenario.train_outputs", "scenario.head")),
         (spec.split == "official", "the split is the dataset's own", ("scenario.split_ratio",)),
         (spec.level in ("NC", "NR"), "nodes are items with features of their own", ("scenario.node_features",)),

@@ -42,7 +42,7 @@ def test_training_items_arrive_about_equally_often_and_others_never(name: str) -
         assert not draws[made.members(k, "validation")].any()
 
 
-@pytest.mark.parametrize("name", EMBEDDED)
+@pytest.mark.parametrize("name", [name for name in EMBEDDED if "links" not in name])
 def test_queries_have_no_targets_and_batches_all_outputs(name: str) -> None:
     made = stream(name)
     batch = made.make_batch(0)
@@ -55,6 +55,53 @@ def test_queries_have_no_targets_and_batches_all_outputs(name: str) -> None:
     ]
 
 
+@pytest.mark.parametrize("name", [name for name in EMBEDDED if "temporal-links" in name])
+def test_links_are_ranked_against_the_same_negatives_at_every_evaluation(name: str) -> None:
+    made = stream(name)
+    (first,), (last,) = made.make_queries(0), made.make_queries(made.n_steps)
+    assert first.query.y is None
+    assert torch.equal(first.query.ids, last.query.ids)
+    links = {tuple(pair) for pair in made.data.links.T.tolist()}
+    batch = made.make_batch(3)
+    positive, negative = batch.ids[batch.y[:, 0]], batch.ids[~batch.y[:, 0]]
+    assert torch.equal(positive.T, made.data.links[:, made.items[3]])
+    assert torch.equal(positive[:, 0], negative[:, 0])
+    assert {tuple(pair) for pair in positive.tolist()} <= links
+    asked = {tuple(sorted(pair)) for part in ("validation", "test") for k in range(len(made)) for pair in pairs(made, k, part)}
+    for step in (0, made.n_steps - 1):
+        graph = made.make_batch(step).graph
+        assert not asked & {tuple(sorted(pair)) for pair in edges_of(graph)}
+
+
+def pairs(made: Any, k: int, part: str) -> list[list[int]]:
+    rows: list[list[int]] = made.data.links[:, made.members(k, part)].T.tolist()
+    return rows
+
+
+def edges_of(graph: Any) -> list[list[int]]:
+    rows: list[list[int]] = graph.edge_index.T.tolist()
+    return rows
+
+
+@pytest.mark.parametrize("name", [name for name in EMBEDDED if "/real-time@" in name])
+def test_training_graphs_contain_nothing_of_later_periods(name: str) -> None:
+    """A later period's nodes or links come into the graph with its first item, and no earlier."""
+    made = stream(name)
+    arrival = made._stream.layout.arrival if hasattr(made, "_stream") else made.layout.arrival
+    reached = [max(k for k in range(len(made)) if int(made.counts[: step + 1, k].sum())) for step in range(made.n_steps)]
+    assert reached[0] < len(made) - 1 == reached[-1]
+    for step in (0, made.n_steps // 2, made.n_steps - 1):
+        graph = made.make_batch(step).graph
+        if made.spec.level == "NR":
+            expected = int((arrival[made.present] <= reached[step]).sum())
+            assert graph.n_nodes == expected
+        else:
+            there = {tuple(sorted(pair)) for pair in made.data.links[:, arrival <= reached[step]].T.tolist()}
+            assert {tuple(sorted(pair)) for pair in edges_of(graph) if pair[0] != pair[1]} <= there
+    sizes = [made.make_batch(step).graph.n_edges for step in (0, made.n_steps - 1)]
+    assert sizes[0] < sizes[1]
+
+
 def test_the_items_depend_on_the_order_seed() -> None:
     name = "synthetic-node-targets/periodic@task-free-1"
     assert stream(name).content == stream(name).content
@@ -63,7 +110,7 @@ def test_the_items_depend_on_the_order_seed() -> None:
 
 @pytest.mark.parametrize("mask", ["seen", "progressive"])
 def test_masks_of_classes_are_refused(mask: str) -> None:
-    with pytest.raises(SpecError, match=rf"stream.mask = {mask}: real targets have no classes that could be hidden; expected all"):
+    with pytest.raises(SpecError, match=rf"stream.mask = {mask}: periods and domains share all outputs, .*; expected all"):
         stream("synthetic-node-targets/periodic@task-free-1", {"mask": mask})
 
 
