@@ -34,7 +34,7 @@ from cglsuite.streams.layout import layout_of
 from cglsuite.streams.link_graphs import LinkClassification
 from cglsuite.streams.link_prediction import LinkPrediction
 from cglsuite.streams.links import build_link_stream
-from cglsuite.streams.stream import AskedItems, QueryGroup
+from cglsuite.streams.stream import QueryGroup
 from cglsuite.streams.task_free import TaskFreeStream
 from cglsuite.streams.views import Batch
 
@@ -163,7 +163,7 @@ class _Links(_Timed):
         return self.placed_training(ids)
 
     @property
-    def _query_place(self) -> tuple[Any, Tensor]:  # type: ignore[override]
+    def _query_place(self) -> tuple[Any, Tensor]:
         graph, places = self.placed_queries(self._made[self.ask(tuple(range(len(self))), 0, 0)].ids, 0)
         return graph, uploaded(places, self.device)
 
@@ -190,6 +190,3 @@ class _Links(_Timed):
         pairs = uploaded(self._stream.pairs[self._made[token].ids], self.device)
         allowed = torch.ones(1, dtype=torch.bool, device=self.device)
         return [QueryGroup(token=token, query=Batch(graph=self._graph, ids=pairs, allowed=allowed, tasks=None), tasks=tasks)]
-
-    def asked(self, token: str) -> AskedItems:
-        return self._stream.asked(token) if isinstance(self._stream, LinkPrediction) else super().asked(token)

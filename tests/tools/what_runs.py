@@ -60,8 +60,8 @@ REASONS = {
     "no classes arrive": "Link prediction and regression have no classes, so no classes can arrive.",
     "no preset yet": "No protocol in the suite has this level and setting, so no scenario can be derived.",
     "no such attribute": "None of these datasets has an attribute, such as a domain or a time, that forms tasks of this setting.",
-    "too many items": "`nyc-taxi/time-il@begin-2` (even from small files), `ogbg-molhiv/domain-il@begin-2` and "
-    "`facebook/domain-il@begin-2` take too long to train in a test. Tests build their streams.",
+    "not trained here": "`nyc-taxi/time-il@begin-2` (even from small files) and `ogbg-molhiv/domain-il@begin-2` take too long to train in "
+    "a test, and `facebook/domain-il@begin-2` needs files that the tests' data lack.",
     "no public data": "No public dataset of this level is part of the suite. Your own data run here.",
 }
 
@@ -79,7 +79,7 @@ def entry(level: str, row: str, source: str) -> str:
     derived = [f"{dataset}/{rest}" for dataset in datasets for rest in rests]
     for name in sorted(derived, key=lambda name: name not in named):
         if _fits(name, ROWS[row], level):
-            return "too many items" if name.startswith(_LARGE[source]) else name
+            return "not trained here" if name.startswith(_LARGE[source]) else name
     return "no such attribute"
 
 

@@ -5,6 +5,7 @@ Latent tasks recur, or come and go as Gaussians, or are periods of time. In real
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from cglsuite import ScenarioSpec, TaskFreeSpec, TrainingSpec
@@ -52,7 +53,14 @@ _RATINGS: dict[str, Any] = {
     "performance": "roc-auc",
     "node_features": "degrees",
 }
-_INTERACTIONS: dict[str, Any] = {**_LINKS, "level": "LP", "split": "random", "split_ratio": (0.8, 0.1, 0.1), "performance": "hits"}
+_INTERACTIONS: dict[str, Any] = {
+    **_LINKS,
+    "level": "LP",
+    "split": "random",
+    "split_ratio": (0.8, 0.1, 0.1),
+    "performance": "hits",
+    "training": replace(_LINKS["training"], batch_size=50),
+}
 _WORDS = {"gaussian": "coming and going as Gaussians", "periodic": "recurring", "real-time": "in their own time"}
 _SEVERAL = "A node with labels of several latent tasks arrives once in each of them, always with all of its labels."
 _FUTURE = "Training graphs contain only what has arrived."
