@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,8 +13,10 @@ from installed import installed
 
 from cglsuite import Seeds
 from cglsuite.base.errors import NotApplicable, SpecError
-from cglsuite.cells.run import build_scenario
+from cglsuite.cells.run import build_scenario, run_cell
 from cglsuite.cells.spec import resolve_cell, resolve_scenario
+from cglsuite.cells.storage.store import Store
+from cglsuite.learning.task_free_runner import TaskFreeRunner
 
 PRESETS = {preset.name: preset for preset in beyond_presets()}
 EMBEDDED = [name for name in PRESETS if name.startswith("synthetic-")]
@@ -118,3 +121,30 @@ def test_masks_of_classes_are_refused(mask: str) -> None:
 def test_methods_of_classes_or_boundaries_are_refused(method: str) -> None:
     with pytest.raises(NotApplicable, match=f"method '{method}' (supports only NC|needs task boundaries|supports only)"):
         resolve_cell(installed(), "synthetic-node-targets/periodic@task-free-1", method)
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("level", ["node-targets", "graph-regression", "signed-links", "temporal-links"])
+def test_an_interruption_changes_no_bit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, level: str) -> None:
+    """The cell goes on from its last evaluation, with a graph that has grown and a memory that has been filled."""
+    schedule = "periodic" if level == "graph-regression" else "real-time"
+    made = resolve_cell(installed(), f"synthetic-{level}/{schedule}@task-free-1", "der++")
+    whole = run_cell(made, installed(), Store(tmp_path / "whole"))
+    original, begun = TaskFreeRunner._advance, []
+
+    def interrupted(self: TaskFreeRunner, k: int) -> Any:
+        begun.append(k)
+        if k == 2 and begun.count(2) == 1:
+            raise KeyboardInterrupt
+        return original(self, k)
+
+    monkeypatch.setattr(TaskFreeRunner, "_advance", interrupted)
+    store = Store(tmp_path / "parts")
+    with pytest.raises(KeyboardInterrupt):
+        run_cell(made, installed(), store)
+    torch.manual_seed(5)
+    resumed = run_cell(made, installed(), Store(store.path))
+    assert resumed.stream["resumed_from_evaluation"] == 2
+    assert begun.count(2) == 2
+    assert (resumed.matrix, resumed.validation_matrix) == (whole.matrix, whole.validation_matrix)
+    assert resumed.fingerprints() == whole.fingerprints()

@@ -81,7 +81,7 @@ _DATASETS: dict[str, tuple[str, float, int, tuple[str, ...], dict[str, Any]]] = 
         "months",
         30.0,
         20,
-        ("real-time",),
+        ("periodic", "real-time"),
         {**_INTERACTIONS, "task_key": "month", "node_features": "log-degrees", "level_spec": LinkPredictionSpec(hits_k=50)},
     ),
     "synthetic-temporal-links": (
