@@ -184,8 +184,10 @@ def test_strict_mode_by_environment(monkeypatch: pytest.MonkeyPatch, given: str 
     assert strict_by_environment() is strict
 
 
-@pytest.mark.parametrize("name", ["", "-dask", "-drift", "-graph", "-link", "-methods", "-metrics", "-node", "-skeleton", "-slurm"])
+@pytest.mark.parametrize(
+    "name", ["", "-dask", "-drift", "-graph", "-link", "-methods", "-metrics", "-node", "-skeleton", "-slurm", "-text"]
+)
 def test_the_distributions_of_the_suite_are_no_foreign_code(name: str) -> None:
     assert f"cglsuite{name}" in BUILT_IN
-    assert len(BUILT_IN) == 10
+    assert len(BUILT_IN) == 11
     assert normalised(f"CGLsuite{name}".replace("-", "._-")) == f"cglsuite{name}"

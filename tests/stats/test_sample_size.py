@@ -101,7 +101,7 @@ def test_bound_of_a_standard_deviation_covers() -> None:
         (lambda: stats.power(5, 0.1, 0.1, alpha=1.0), UsageError, "alpha = 1"),
         (lambda: stats.crossed_power(VARIANCES, 120, 3, 0.1), stats.Refused, "120 orders × 3 seeds are too few"),
         (lambda: stats.orders_needed(VARIANCES, 5, 0.1, wanted=80), UsageError, "power = 80"),
-        (lambda: stats.std_bound(0.1, 2), stats.Refused, "but it has 2"),
+        (lambda: stats.std_bound(0.1, 2), stats.Refused, "at least 3 values, but this one is over 2"),
     ],
 )
 def test_refusals(call: object, error: type[Exception], message: str) -> None:

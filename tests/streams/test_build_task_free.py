@@ -168,7 +168,7 @@ PINNED_ITEMS = [[8, 26, 56, 76], [101, 107, 39, 97]]
         ({"train_outputs": "task"}, SpecError, "a batch of a task-free stream has no task; expected 'seen' or 'all'"),
         ({"split_ratio": (0.9, 0.1, 0.0)}, DataError, r"task 1 \(classes 0, 1\) has no test items"),
         ({"task_free": {"schedule_factory": ""}}, SpecError, "was not resolved"),
-        ({"edge_policy": "none"}, SpecError, "scenario.edge_policy = none: .* expected full"),
+        ({"edge_policy": "none"}, SpecError, "scenario.edge_policy = none: .* expected snapshot or full"),
     ],
 )
 def test_what_does_not_fit_is_refused(changes: dict[str, Any], error: type[Exception], message: str) -> None:

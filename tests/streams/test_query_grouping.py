@@ -71,8 +71,15 @@ def test_pooled_items_and_nodes_are_shuffled_over_tasks() -> None:
 
 def test_defaults_are_left_out_of_what_is_keyed() -> None:
     spec = stream_of("task", "own").spec
-    assert not {"query_grouping", "query_edges", "base_classes", "shots", "reject_below"} & switches(spec).keys()
-    defaults = {"query_grouping": "task", "query_edges": "own", "base_classes": None, "shots": None, "reject_below": 0.5}
+    assert not {"query_grouping", "query_edges", "base_classes", "shots", "reject_below", "features"} & switches(spec).keys()
+    defaults = {
+        "query_grouping": "task",
+        "query_edges": "own",
+        "base_classes": None,
+        "shots": None,
+        "reject_below": 0.5,
+        "features": "given",
+    }
     assert switches(spec, implicit=True) == switches(spec) | defaults
     assert switches(stream_of("pooled", "own").spec) == switches(spec) | {"query_grouping": "pooled"}
 

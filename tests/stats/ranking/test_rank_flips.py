@@ -67,7 +67,7 @@ def test_order_means() -> None:
     found = stats.order_means(frame)
     assert found["value"].tolist() == pytest.approx([0.3, 0.6])
     assert found["n_seeds"].tolist() == [2, 2]
-    with pytest.raises(stats.Refused, match="from 1 to 2 seeds"):
+    with pytest.raises(stats.Refused, match="there are 1 to 2 seeds"):
         stats.order_means(frame.head(3))
 
 
