@@ -768,10 +768,10 @@ def _task_attribute(name: str, dataset: DatasetSpec, parent: ScenarioSpec, omitt
     if parent.task_bins:
         changes["task_bins"] = ()
         omitted.append(f"the bins of {parent.task_key} of {parent.dataset} (one step per value; --set scenario.task_bins=...)")
-    keys = dataset.keys
+    keys, timed = dataset.keys, parent.setting == "time-il" or parent.edge_policy == "snapshot"
     if keys is not None and parent.task_key not in keys:
-        fitting = [key for key in keys if (key == "time") == (parent.setting == "time-il")] or list(keys)
-        if len(fitting) > 1 and parent.setting == "domain-il":
+        fitting = [key for key in keys if (key == "time") == timed] or list(keys)
+        if len(fitting) > 1 and not timed:
             omitted.append(
                 f"the attribute {parent.task_key}: tasks are the values of {fitting[0]} (or --set scenario.task_key={fitting[1]})"
             )
@@ -783,4 +783,9 @@ def _task_attribute(name: str, dataset: DatasetSpec, parent: ScenarioSpec, omitt
                 f"{dataset.name} must have exactly one such attribute ({there}); add the array, or choose another protocol"
             )
         changes["task_key"] = fitting[0]
+    if keys is not None and (stream := parent.task_free) is not None:
+        schedule = dict(stream.schedule_hyperparameters)
+        if "key" in schedule and schedule["key"] not in keys:
+            schedule["key"] = changes.get("task_key", parent.task_key)
+            changes["task_free"] = dataclasses.replace(stream, schedule_hyperparameters=tuple(schedule.items()))
     return changes

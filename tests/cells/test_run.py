@@ -623,7 +623,7 @@ def test_a_dataset_is_left_as_it_was(catalogue: Catalogue, store: Store, monkeyp
     monkeypatch.setattr(run_module, "_DATA", {})
     for method in ("ewc", "er-gnn", "joint"):
         run_cell(make(catalogue, method), catalogue, store)
-    (data,) = run_module._DATA.values()
+    ((data, _),) = run_module._DATA.values()
     before = data.content_hash
     again = copy.copy(data)
     del again.__dict__["content_hash"]

@@ -66,6 +66,10 @@ def own_data(data: Any, **options: Any) -> Iterator[Catalogue]:
         yield load_catalogue()
 
 
+_SMALLER = {"@text-few-shot-": {"scenario.base_classes": 2}, "@task-free-": {"training.batch_size": 10}}
+"""What protocols need to be changed in for data as small as those of this page."""
+
+
 def outcome(catalogue: Catalogue, protocol: str, **overrides: Any) -> str:
     """What becomes of one cell of Bare over ``mine``, trained for one epoch: ``done``, or the message."""
     return trained(catalogue, f"mine/{protocol}", **overrides)
@@ -74,8 +78,11 @@ def outcome(catalogue: Catalogue, protocol: str, **overrides: Any) -> str:
 def trained(catalogue: Catalogue, scenario: str, **overrides: Any) -> str:
     """What becomes of one cell of Bare, trained for one epoch: ``done``, or the message."""
     epochs = {} if "drift" in scenario else {"training.epochs": 1}
+    smaller = next((changes for part, changes in _SMALLER.items() if part in scenario and scenario.startswith("mine/")), {})
     try:
-        cell = resolve_cell(catalogue, scenario, "bare", overrides={**epochs, **overrides}, seeds=Seeds(order=0, split=0, init=0))
+        cell = resolve_cell(
+            catalogue, scenario, "bare", overrides={**epochs, **smaller, **overrides}, seeds=Seeds(order=0, split=0, init=0)
+        )
         record = run_cell(cell, catalogue, Store(Path(tempfile.mkdtemp())))
     except CglsuiteError as error:
         return str(error)
@@ -124,7 +131,7 @@ def protocol_table(*, train: bool = True) -> str:
     columns = [column(kind, train=train) for kind in KINDS]
     rows: dict[tuple[str, ...], list[str]] = {}
     for protocol in protocols():
-        setting = "task-free" if "drift" in protocol else protocol.partition("@")[0]
+        setting = "task-free" if "drift" in protocol or "@task-free-" in protocol else protocol.partition("@")[0]
         rows.setdefault((setting, *(made[protocol] for made in columns)), []).append(protocol)
     header = [["setting", "protocols", *KINDS], ["---"] * (len(KINDS) + 2)]
     body = [[entries[0], ", ".join(f"`{name}`" for name in names), *entries[1:]] for entries, names in rows.items()]
