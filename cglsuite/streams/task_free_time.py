@@ -123,7 +123,9 @@ class _TimedNodes(_Timed, _Nodes):
         return graph, position[ids]
 
     def placed_queries(self, ids: Tensor, stage: int) -> tuple[MessageGraph, Tensor]:
-        return self._asked_among(self.present, ids)
+        if self.task_free.query_graph == "merged":
+            return super().placed_training(ids)
+        return super().placed_queries(ids, stage)
 
 
 class _TimedGraphs(_Timed, _Graphs):
