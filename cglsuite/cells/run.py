@@ -419,8 +419,8 @@ def _record(
             "trained_s": outcome.trained_s if outcome else 0.0,
             "covered_s": outcome.covered_s if outcome else 0.0,
             **(
-                {"features": features}
-                if data_hash and (features := _load(catalogue, cell.scenario, cell.dataset_hyperparameters)[1])
+                {"features": _load(catalogue, cell.scenario, cell.dataset_hyperparameters)[1]}
+                if data_hash and cell.scenario.encoder is not None
                 else {}
             ),
             **({"pretraining": facts} if outcome and (facts := pretraining_facts(cell, catalogue, tasks, data_hash)) else {}),

@@ -281,7 +281,7 @@ class RecordsByPreset:
 
     def _compact_record(self, record: Record, metrics: Any) -> Record:
         """Return the record without per-class results and most of its provenance."""
-        provenance = {name: shared(record.provenance[name]) for name in _PROVENANCE if name in record.provenance}
+        provenance = {name: record.provenance[name] for name in _PROVENANCE if name in record.provenance}
         if stream := record.stream:
             provenance["stream"] = shared({name: stream[name] for name in ("evaluations", "delivered") if name in stream})
         return record.with_parts(
